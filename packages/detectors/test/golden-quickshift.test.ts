@@ -1,9 +1,9 @@
 import { matrixFromRows } from '@oddflow/core'
-import { nearestNeighbours } from '@oddflow/linalg'
 import { describe, expect, it } from 'vitest'
 import { keepLargestClusters } from '../src/clustering/k-means.js'
 import { quickShiftPlusPlus } from '../src/clustering/quickshift-pp.js'
 import { expectClose } from './close.js'
+import { nearestNeighbours } from './quickshift-by-lists.js'
 import { goldenAbsent, readGolden } from './shared.js'
 
 interface Case {

@@ -3,7 +3,23 @@
  * every other for a denser one. n² time and more, for tests of the one that looks at next to nothing.
  */
 import { exp, log, type Matrix } from '@oddflow/core'
-import { nearestNeighbours, squaredDistance } from '@oddflow/linalg'
+import { squaredDistance, squaredDistances } from '@oddflow/linalg'
+
+/** The k nearest rows of each row, itself included, by distance and then index. */
+export function nearestNeighbours({ rows: n, cols, data }: Matrix, neighbours: number) {
+  const k = Math.min(neighbours, n)
+  const indices = new Uint32Array(n * k)
+  const squaredRadii = new Float64Array(n)
+  const squares = new Float64Array(n)
+  for (let i = 0; i < n; i++) {
+    squaredDistances(data, i * cols, data, 0, n, cols, squares, 0)
+    const radius = squares.slice().sort()[k - 1]!
+    const near = Array.from(squares.keys()).filter((j) => squares[j]! <= radius)
+    indices.set(near.sort((a, b) => squares[a]! - squares[b]! || a - b).slice(0, k), i * k)
+    squaredRadii[i] = radius
+  }
+  return { k, indices, squaredRadii }
+}
 
 export function quickShiftByLists(points: Matrix, neighbours: number, beta: number) {
   const { rows: n, cols: d, data } = points

@@ -5,7 +5,7 @@
  * asks for k factors of d × d a step on flat arrays. The factor is lower-triangular, A = L·Lᵀ; entries above
  * the diagonal are written as 0.
  */
-import { ArgumentError, createMatrix, DataError, exp, log, type Matrix } from '@oddflow/core'
+import { ArgumentError, createMatrix, exp, log, type Matrix } from '@oddflow/core'
 import { EigenvalueDecomposition, Matrix as MlMatrix } from 'ml-matrix'
 
 /**
@@ -124,15 +124,6 @@ export function choleskyInto(
   }
   for (let i = 0; i < n; i++) out.fill(0, outStart + i * n + i + 1, outStart + (i + 1) * n)
   return true
-}
-
-/** L with A = L·Lᵀ of a row-major n × n matrix. Throws DataError when A is not positive definite. */
-export function cholesky(a: Float64Array, n: number): Float64Array {
-  const out = new Float64Array(n * n)
-  if (!choleskyInto(a, 0, n, out, 0)) {
-    throw new DataError(`a ${n} × ${n} matrix is not positive definite, so it has no Cholesky factor`)
-  }
-  return out
 }
 
 /** Replaces a lower-triangular block with positive diagonal by its inverse (lower-triangular as well). */

@@ -1,5 +1,4 @@
 export {
-  cholesky,
   choleskyInto,
   invertLowerInPlace,
   logSumExp,
@@ -19,9 +18,7 @@ export {
 export {
   createKdTree,
   type KdTree,
-  type NearestNeighbours,
   type NeighbourRadii,
-  nearestNeighbours,
   neighbourRadii,
   squaredDistanceToBox,
   squaredGap,

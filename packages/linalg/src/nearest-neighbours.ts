@@ -1,94 +1,11 @@
-/**
- * Exact nearest neighbours by direct differences, ties by index.
- *
- * The k nearest rows of each row among all n rows, itself included, sorted by distance and then by index: a
- * total order, so the lists have one right answer. Density methods on top of them are ill-conditioned: a last
- * bit in a distance or another order of ties gives other clusters.
- *
- * For each row: all n squared distances, a threshold from every sixteenth of them that almost surely leaves
- * a little more than k below it, one pass that gathers those, a sort of the gathered. When the threshold
- * was too low everything is gathered, so the result never depends on it. n² time, n·k memory, meant for
- * n up to about 10,000 in few dimensions.
- */
 import { ArgumentError, type Matrix } from '@oddflow/core'
-import { isBefore, selectPairs, swap } from './pair-distance-quantiles.js'
+import { selectPairs } from './pair-distance-quantiles.js'
 import {
   DISTANCE_TILE_ROWS,
   squaredDistance,
   squaredDistances,
   squaredDistancesOfFour,
 } from './squared-distances.js'
-
-/**
- * Sorts the smallest of (value, index) pairs held in two arrays, by value and then by index.
- *
- * Quicksort by median of three, narrowed to the part of the array that holds the wanted prefix, insertion
- * sort for short runs. An explicit stack of bounded depth (the larger side waits), so hostile orders cost
- * time and never the call stack. Indices differ, so the order is total and the result unique.
- */
-
-/** After the call the first `wanted` of `count` pairs are the smallest ones in ascending order. */
-function sortPairs(values: Float64Array, indices: Uint32Array, count: number, wanted: number): void {
-  const stack = STACK
-  let depth = 0
-  let low = 0
-  let high = count - 1
-  for (;;) {
-    while (high - low > 12) {
-      const middle = (low + high) >>> 1
-      if (isBefore(values, indices, middle, low)) swap(values, indices, middle, low)
-      if (isBefore(values, indices, high, low)) swap(values, indices, high, low)
-      if (isBefore(values, indices, high, middle)) swap(values, indices, high, middle)
-      const pivot = values[middle]!
-      const pivotIndex = indices[middle]!
-      let i = low
-      let j = high
-      while (i <= j) {
-        while (values[i]! < pivot || (values[i]! === pivot && indices[i]! < pivotIndex)) i++
-        while (values[j]! > pivot || (values[j]! === pivot && indices[j]! > pivotIndex)) j--
-        if (i <= j) {
-          swap(values, indices, i, j)
-          i++
-          j--
-        }
-      }
-      // [low … j] and [i … high]; what starts at or after `wanted` need not be sorted
-      if (i >= wanted) {
-        high = j
-      } else if (j - low < high - i) {
-        stack[depth++] = i
-        stack[depth++] = high
-        high = j
-      } else {
-        stack[depth++] = low
-        stack[depth++] = j
-        low = i
-      }
-    }
-    insertionSort(values, indices, low, high)
-    if (depth === 0) return
-    high = stack[--depth]!
-    low = stack[--depth]!
-  }
-}
-
-/** Two numbers for each halving of at most 2^32 pairs. */
-const STACK = new Uint32Array(128)
-
-function insertionSort(values: Float64Array, indices: Uint32Array, low: number, high: number): void {
-  for (let i = low + 1; i <= high; i++) {
-    const v = values[i]!
-    const index = indices[i]!
-    let j = i - 1
-    while (j >= low && (values[j]! > v || (values[j]! === v && indices[j]! > index))) {
-      values[j + 1] = values[j]!
-      indices[j + 1] = indices[j]!
-      j--
-    }
-    values[j + 1] = v
-    indices[j + 1] = index
-  }
-}
 
 /**
  * KdTree: points in boxes within boxes, so that whole groups of points can be passed over (Bentley, 1975).
@@ -237,9 +154,9 @@ export function squaredReach({ lows, highs, points }: KdTree, a: number, b: numb
  * the one of the right rank is selected. A bracket that rounding made too narrow shows in the counts, and the point is
  * searched again without one: the result never depends on it.
  *
- * Distances are by direct differences and ties by index, the point itself among its neighbours: radii and last
- * neighbours are those of `nearestNeighbours`. n·k memory becomes n; time depends on how the points lie, far below n²
- * in few dimensions and near it where boxes tell nothing.
+ * Distances are by direct differences and ties by index, the point itself among its neighbours: density methods are
+ * ill-conditioned, so a last bit or another order of ties gives other clusters. Memory grows with n; time depends on
+ * how the points lie, far below n² in few dimensions and near it where boxes tell nothing.
  */
 
 export interface NeighbourRadii {
@@ -398,79 +315,4 @@ export function neighbourRadii(tree: KdTree, k: number, onRow?: (done: number) =
     for (let q = 0; q < queries; q++) if ((failed >> q) & 1) searchAll(leaf, first + q)
   }
   return { k: count, squaredRadii, lastNeighbours }
-}
-
-/** The nearest rows of each row. */
-export interface NearestNeighbours {
-  /** Neighbours a row: min(k, n). */
-  readonly k: number
-  /** n·k row numbers; those of row i stand at i·k, nearest first. */
-  readonly indices: Uint32Array
-  /** Length n: squared distance of row i to the last of its neighbours. */
-  readonly squaredRadii: Float64Array
-}
-
-/** `k` counts the row itself and is lowered to n. `onRow` is called now and then with the rows done. */
-export function nearestNeighbours(
-  rows: Matrix,
-  k: number,
-  onRow?: (done: number) => void,
-): NearestNeighbours {
-  if (!Number.isInteger(k) || k < 1) {
-    throw new ArgumentError(`k: expected a whole number of 1 or more, found ${k}`, 'k')
-  }
-  const { rows: n, cols, data } = rows
-  const count = Math.min(k, n)
-  const indices = new Uint32Array(n * count)
-  const squaredRadii = new Float64Array(n)
-  const tile = new Float64Array(DISTANCE_TILE_ROWS * n)
-  const gathered = new Float64Array(n)
-  const gatheredIndex = new Uint32Array(n)
-  const sampleSize = Math.floor(n / STRIDE)
-  const sample = new Float64Array(sampleSize)
-  const expected = count / STRIDE
-  const sampleRank = Math.ceil(expected + 3 * Math.sqrt(expected) + 2)
-  for (let i = 0; i < n; i++) {
-    const distances = (i % DISTANCE_TILE_ROWS) * n
-    if (distances === 0) {
-      if (i + DISTANCE_TILE_ROWS <= n) squaredDistancesOfFour(data, i * cols, data, 0, n, cols, tile, 0, n)
-      else
-        for (let r = 0; i + r < n; r++) squaredDistances(data, (i + r) * cols, data, 0, n, cols, tile, r * n)
-    }
-    let found = 0
-    if (sampleRank < sampleSize) {
-      for (let s = 0; s < sampleSize; s++) sample[s] = tile[distances + s * STRIDE]!
-      sample.sort()
-      found = gather(tile, distances, n, sample[sampleRank]!, gathered, gatheredIndex)
-    }
-    if (found < count) found = gather(tile, distances, n, Number.POSITIVE_INFINITY, gathered, gatheredIndex)
-    sortPairs(gathered, gatheredIndex, found, count)
-    for (let j = 0, at = i * count; j < count; j++) indices[at++] = gatheredIndex[j]!
-    squaredRadii[i] = gathered[count - 1]!
-    if (onRow !== undefined && (i & 255) === 255) onRow(i + 1)
-  }
-  return { k: count, indices, squaredRadii }
-}
-
-const STRIDE = 16
-
-/** Copies what is at most `threshold`, with its index, in index order; returns how many there are. */
-function gather(
-  values: Float64Array,
-  start: number,
-  n: number,
-  threshold: number,
-  out: Float64Array,
-  outIndex: Uint32Array,
-): number {
-  let count = 0
-  for (let j = 0; j < n; j++) {
-    const v = values[start + j]!
-    if (v <= threshold) {
-      out[count] = v
-      outIndex[count] = j
-      count++
-    }
-  }
-  return count
 }

@@ -92,11 +92,11 @@ export function selectPairs(values: Float64Array, indices: Uint32Array, count: n
 }
 
 /** Whether pair a comes before pair b. */
-export function isBefore(values: Float64Array, indices: Uint32Array, a: number, b: number): boolean {
+function isBefore(values: Float64Array, indices: Uint32Array, a: number, b: number): boolean {
   return values[a]! < values[b]! || (values[a]! === values[b]! && indices[a]! < indices[b]!)
 }
 
-export function swap(values: Float64Array, indices: Uint32Array, a: number, b: number): void {
+function swap(values: Float64Array, indices: Uint32Array, a: number, b: number): void {
   const v = values[a]!
   values[a] = values[b]!
   values[b] = v

@@ -171,8 +171,3 @@ export interface MixtureMoments {
   /** Regularised: k·d variances (diagonal), d·d row-major (tied), k variances (spherical). */
   readonly covariances: Float64Array
 }
-
-/** Numbers that a scorer needs. */
-export function typedMixtureSpaceNumbers({ weights, means, precisionCholesky }: TypedMixture): number {
-  return weights.length + means.data.length + precisionCholesky.length
-}

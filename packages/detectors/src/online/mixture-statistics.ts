@@ -191,11 +191,6 @@ export function addPoint(
   }
 }
 
-/** Adds `more`, with the same number of components, to `into`. */
-export function addStatistics(into: MixtureStatistics, more: MixtureStatistics): void {
-  for (let j = 0; j < into.masses.length; j++) addComponent(into, j, more, j)
-}
-
 /** Adds component `from` of `more` to component `j` of `into`, as if one component had the rows of both. */
 export function addComponent(
   into: MixtureStatistics,

@@ -5,7 +5,7 @@
  * and repeat until no row waits. The number of components is limited here. At the limit a dead component is removed, or
  * the two most similar ones are merged.
  */
-import { exp, log, type Matrix, matrixOf, type Rng, takeRows } from '@oddflow/core'
+import { log, type Matrix, matrixOf, type Rng, takeRows } from '@oddflow/core'
 import { learn, replaceInReservoir } from './learn-arrivals.js'
 import type { LearningModel } from './learned-state.js'
 import { mixtureOfModel } from './learned-state.js'
@@ -99,8 +99,7 @@ function logDeterminant(single: MixtureStatistics, regularisation: number): numb
  *
  * Its mean is the point x, its covariance t·I with t = vᵀΣv. Σ is the covariance of the most probable component m for x
  * (weight times density), and v the unit vector from µ_m to x, so it is as wide as its neighbor in that direction. The
- * other weights are multiplied by n/(n + 1); the new one is 1/(n + 1), one row. Stored densities follow: y ← (n y +
- * f_new) / (n + 1), here as logarithms.
+ * other weights are multiplied by n/(n + 1); the new one is 1/(n + 1), one row.
  *
  * The authors' program uses √(vᵀΣ⁻¹v) for t, and the component with the largest such number for m; the text is right.
  */
@@ -158,21 +157,6 @@ function varianceTowards(
     else for (let b = 0; b < d; b++) sum += (v[a]! / square) * entry(a, b) * v[b]!
   }
   return masses[j]! > 0 ? Math.max(0, sum) / masses[j]! : 0
-}
-
-/**
- * log((n·e^y + e^f) / (n + 1)) for each stored log-density y and the new component's f; `n` is the previous number of
- * rows.
- */
-export function rescaleLogDensities(stored: Float64Array, ofNew: Float64Array, n: number): void {
-  const old = log(n / (n + 1))
-  const fresh = -log(n + 1)
-  for (let i = 0; i < stored.length; i++) {
-    const a = old + stored[i]!
-    const b = fresh + ofNew[i]!
-    const high = Math.max(a, b)
-    stored[i] = high === Number.NEGATIVE_INFINITY ? high : high + log(exp(a - high) + exp(b - high))
-  }
 }
 
 export interface ComponentCounts {
