@@ -113,7 +113,7 @@ export interface DeviceWatch {
   /** Keeps what it knows now, as far as that can be written. */
   save(): Promise<void>
   /** Why a restart would not find the devices as they are now; null where it would. */
-  unkept(): string | null
+  saveError(): string | null
 }
 
 interface DeviceWatchOptions {
@@ -301,7 +301,7 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
       return inTurn(() => actKept(table, settings, body, write))
     },
     save,
-    unkept: () =>
+    saveError: () =>
       isTroubled
         ? 'devices cannot be kept in the state folder'
         : isRestored

@@ -4,7 +4,7 @@
  * An output that fails is tried again, after half a second, then after twice as long each time, up to a minute. Each
  * failure halves the number of alerts that are sent together, each success doubles it up to the output's own. Each output has
  * a delivery of its own, so none waits for another. How far it has got is kept by the log; where that fails the
- * output goes on, and the place is written again with the next alerts, or each second.
+ * output goes on, and the cursor is written again with the next alerts, or each second.
  *
  * An alert that the receiver refuses by itself (RefusedError) is set aside and counted, so that it does not hold up those behind
  * it. A receiver may also refuse everything, by a fault that somebody mends. So an alert is set aside at once only
@@ -14,7 +14,7 @@
 import type { Clock } from '../input/clocks.js'
 import { orAborted } from '../pipeline/shutdown.js'
 import type { AlertBatch, AlertLog, AlertReader } from '../spool/alert-log.js'
-import { Bell } from '../spool/spool-reader.js'
+import { Notifier } from '../spool/spool-reader.js'
 import { type Output, RefusedError } from './output.js'
 
 export interface DeliveryOptions {
@@ -22,11 +22,11 @@ export interface DeliveryOptions {
   readonly output: Output
   readonly clock: Clock
   /** Called when the output begins to fail and when it works again (null). */
-  readonly onTrouble?: (trouble: Error | null) => void
+  readonly onError?: (error: Error | null) => void
   /** Called when alerts were refused and are set aside. */
   readonly onSetAside?: (lines: readonly Uint8Array[], refusal: RefusedError) => void
   /** Called when how far it has got cannot be kept any more, and when it can again (null). */
-  readonly onUnkept?: (trouble: Error | null) => void
+  readonly onCommitError?: (error: Error | null) => void
 }
 
 export interface Delivery {
@@ -41,9 +41,9 @@ export interface Delivery {
   /** Bytes of alerts that are held in memory for it. */
   readonly memoryBytes: number
   /** Why how far it has got could not be kept; null while it is. */
-  readonly unkept: Error | null
+  readonly commitError: Error | null
   /** Why the last attempt failed; null while all is well. */
-  readonly trouble: Error | null
+  readonly lastError: Error | null
   /** Resolves when nothing is left to deliver, or the signal is aborted. */
   drained(signal: AbortSignal): Promise<void>
   /** Ends after the attempt that is being made, if that ends soon, and closes the output. */
@@ -62,7 +62,7 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
   const { log, output, clock } = options
   const reader: AlertReader = await log.reader(output.name)
   const stopping = new AbortController()
-  const progress = new Bell()
+  const progress = new Notifier()
   const limit = output.batch ?? BATCH
   let delivered = 0
   let setAside = 0
@@ -73,23 +73,23 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
   let takesOthers = false
   /** Alerts that are sent together. */
   let size = limit
-  let trouble: Error | null = null
-  let unkept: Error | null = null
+  let lastError: Error | null = null
+  let commitError: Error | null = null
   let next = 0
   let pause = FIRST_PAUSE_MILLIS
 
-  const setTrouble = (error: unknown): void => {
+  const setError = (error: unknown): void => {
     const now = error === null ? null : asError(error)
-    const isNews = (now === null) !== (trouble === null)
-    trouble = now
-    if (isNews) options.onTrouble?.(now)
-    progress.ring()
+    const isNews = (now === null) !== (lastError === null)
+    lastError = now
+    if (isNews) options.onError?.(now)
+    progress.notify()
   }
-  const keepPlace = async (): Promise<void> => {
+  const commit = async (): Promise<void> => {
     const error = await reader.commit(next).then(() => null, asError)
-    const isNews = (error === null) !== (unkept === null)
-    unkept = error
-    if (isNews) options.onUnkept?.(error)
+    const isNews = (error === null) !== (commitError === null)
+    commitError = error
+    if (isNews) options.onCommitError?.(error)
   }
   /** Settles the first alerts of a batch: true is taken, false refused. */
   const settle = async ({ first, lines }: AlertBatch, outcomes: readonly boolean[]): Promise<void> => {
@@ -99,7 +99,7 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
     if (refused.length > 0 && refusal !== null) options.onSetAside?.(refused, refusal)
     next = first + outcomes.length
     said = []
-    await keepPlace()
+    await commit()
   }
   /** Sends the batch in parts, and notes in `said` what became of each alert. */
   const send = async ({ first, lines }: AlertBatch): Promise<void> => {
@@ -150,19 +150,19 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
   }
   const run = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
-      const { rings } = log.acknowledgement
+      const { count } = log.acknowledgement
       try {
         const some = await deliverSome()
         pause = FIRST_PAUSE_MILLIS
-        setTrouble(null)
+        setError(null)
         if (some) continue
-        if (unkept === null) await log.acknowledgement.wait(rings, stopping.signal)
+        if (commitError === null) await log.acknowledgement.wait(count, stopping.signal)
         else {
           await clock.sleep(KEEP_AGAIN_MILLIS, stopping.signal)
-          await keepPlace()
+          await commit()
         }
       } catch (error) {
-        setTrouble(error)
+        setError(error)
         await clock.sleep(pause, stopping.signal)
         pause = Math.min(2 * pause, LONGEST_PAUSE_MILLIS)
       }
@@ -188,15 +188,15 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
     get memoryBytes() {
       return reader.memoryBytes
     },
-    get unkept() {
-      return unkept
+    get commitError() {
+      return commitError
     },
-    get trouble() {
-      return trouble
+    get lastError() {
+      return lastError
     },
     async drained(signal) {
-      for (let rings = progress.rings; reader.backlog > 0 && !signal.aborted; rings = progress.rings) {
-        await progress.wait(rings, signal)
+      for (let count = progress.count; reader.backlog > 0 && !signal.aborted; count = progress.count) {
+        await progress.wait(count, signal)
       }
     },
     async stop() {

@@ -59,9 +59,9 @@ export async function openLog(
       maximumBytes: settings.spoolBytes,
       maximumPendingBytes: queueBytes,
       inputWaits: settings.input.kind === 'recorded',
-      onTrouble: (trouble) => {
-        if (trouble === null) log.info(`${settings.state}: works again`)
-        else log.warn(`${fileError('write', settings.state ?? '', trouble).message}; trying again`)
+      onError: (error) => {
+        if (error === null) log.info(`${settings.state}: works again`)
+        else log.warn(`${fileError('write', settings.state ?? '', error).message}; trying again`)
       },
     })
   } catch (error) {
@@ -125,18 +125,18 @@ export async function startDeliveries(
         log: alertLog,
         output,
         clock,
-        onTrouble: (trouble) => {
-          if (trouble === null) log.info(`${output.target}: works again`)
-          else log.warn(`${troubleText(output, trouble)}; trying again`)
+        onError: (error) => {
+          if (error === null) log.info(`${output.target}: works again`)
+          else log.warn(`${errorText(output, error)}; trying again`)
         },
         onSetAside: (lines, { message }) =>
           log.warn(
             `${message}: refuses ${lines.length === 1 ? 'an alert' : `${lines.length} alerts`} (${idsOf(lines)}); set aside and not sent again, see ${settings.eve}`,
           ),
-        onUnkept: (trouble) => {
+        onCommitError: (error) => {
           const how = `how far ${output.name} has got`
-          if (trouble === null) log.info(`${settings.state}: ${how} is kept again`)
-          else log.warn(`${trouble.message}; ${how} is not kept, trying again`)
+          if (error === null) log.info(`${settings.state}: ${how} is kept again`)
+          else log.warn(`${error.message}; ${how} is not kept, trying again`)
         },
       }),
     )
@@ -201,7 +201,7 @@ function idsOf(lines: readonly Uint8Array[]): string {
 }
 
 /** What keeps an output from taking alerts: of a file in the system's words, else in the output's own. */
-function troubleText({ name, target }: Output, trouble: Error): string {
-  if (name === 'eve') return fileError('write', target, trouble).message
-  return trouble.message.startsWith(target) ? trouble.message : `${target}: ${trouble.message}`
+function errorText({ name, target }: Output, error: Error): string {
+  if (name === 'eve') return fileError('write', target, error).message
+  return error.message.startsWith(target) ? error.message : `${target}: ${error.message}`
 }

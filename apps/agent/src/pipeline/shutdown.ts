@@ -127,8 +127,9 @@ export async function bringOut(
   const delivered = (): number =>
     deliveries.reduce((sum, each) => sum + each.delivered, alertLog.acknowledged)
   const hasFailed = (): boolean =>
-    alertLog.trouble !== null ||
-    (alertLog.pending === 0 && deliveries.every(({ backlog, trouble }) => backlog === 0 || trouble !== null))
+    alertLog.lastError !== null ||
+    (alertLog.pending === 0 &&
+      deliveries.every(({ backlog, lastError }) => backlog === 0 || lastError !== null))
   let idleLooks = 0
   for (;;) {
     const before = delivered()

@@ -45,12 +45,12 @@ export function endpointHash(words: Uint32Array, at: number, port: number, seed:
  */
 
 export function isWorthWaiting(
-  log: Pick<AlertLog, 'trouble' | 'pendingBytes'>,
-  deliveries: readonly Pick<Delivery, 'trouble' | 'memoryBytes'>[],
+  log: Pick<AlertLog, 'lastError' | 'pendingBytes'>,
+  deliveries: readonly Pick<Delivery, 'lastError' | 'memoryBytes'>[],
   enoughBytes: number,
 ): boolean {
-  if (log.trouble === null && log.pendingBytes > enoughBytes) return true
-  return deliveries.some(({ trouble, memoryBytes }) => trouble === null && memoryBytes > enoughBytes)
+  if (log.lastError === null && log.pendingBytes > enoughBytes) return true
+  return deliveries.some(({ lastError, memoryBytes }) => lastError === null && memoryBytes > enoughBytes)
 }
 
 export const BATCH_FRAMES = 1024

@@ -8,8 +8,8 @@
  * Two kinds: in memory and on disk (spool.ts).
  */
 
-import { ReaderPlace } from './segments.js'
-import { Bell } from './spool-reader.js'
+import { ReaderCursor } from './segments.js'
+import { Notifier } from './spool-reader.js'
 
 /**
  * MemoryLog: the alert log of an agent without a state folder. An alert is acknowledged as it is appended,
@@ -21,8 +21,8 @@ interface MemoryLogOptions {
 }
 
 export function createMemoryLog({ maximumBytes }: MemoryLogOptions): AlertLog {
-  const acknowledgement = new Bell()
-  const places: ReaderPlace[] = []
+  const acknowledgement = new Notifier()
+  const cursors: ReaderCursor[] = []
   const lines: Uint8Array[] = []
   /** Bytes of all alerts up to and with each of `lines`, from the first one ever. */
   const ends: number[] = []
@@ -44,7 +44,7 @@ export function createMemoryLog({ maximumBytes }: MemoryLogOptions): AlertLog {
       left -= lines[next - first].length
     }
     if (next === first) return
-    for (const place of places) place.forget(next)
+    for (const cursor of cursors) cursor.forget(next)
     forgetBefore(next)
   }
 
@@ -57,31 +57,31 @@ export function createMemoryLog({ maximumBytes }: MemoryLogOptions): AlertLog {
       ends.push(everBytes)
       acknowledged++
       makeRoom()
-      acknowledgement.ring()
+      acknowledgement.notify()
       return true
     },
     async reader(name): Promise<AlertReader> {
-      const place = new ReaderPlace(first)
-      places.push(place)
+      const cursor = new ReaderCursor(first)
+      cursors.push(cursor)
       return {
         name,
         async read(limit) {
-          if (place.hand !== null) return place.hand
-          const from = place.next - first
-          return place.take({ first: place.next, lines: lines.slice(from, from + limit) })
+          if (cursor.hand !== null) return cursor.hand
+          const from = cursor.next - first
+          return cursor.take({ first: cursor.next, lines: lines.slice(from, from + limit) })
         },
         async commit(next) {
-          place.commit(next)
-          forgetBefore(Math.min(...places.map((other) => other.next)))
+          cursor.commit(next)
+          forgetBefore(Math.min(...cursors.map((other) => other.next)))
         },
         get dropped() {
-          return place.dropped
+          return cursor.dropped
         },
         get backlog() {
-          return place.backlog(first + lines.length)
+          return cursor.backlog(first + lines.length)
         },
         get memoryBytes() {
-          const at = place.committed - first
+          const at = cursor.committed - first
           return at <= 0 ? bytes : everBytes - ends[at - 1]
         },
       }
@@ -93,7 +93,7 @@ export function createMemoryLog({ maximumBytes }: MemoryLogOptions): AlertLog {
     pending: 0,
     pendingBytes: 0,
     lost: 0,
-    trouble: null,
+    lastError: null,
     async close() {},
   }
 }
@@ -111,7 +111,7 @@ export interface AlertReader {
   read(limit: number): Promise<AlertBatch>
   /**
    * Everything before `next` is delivered and is not read again (on disk: after a restart either). Rejects with FileError where
-   * the place could not be written; the same call again tries it again.
+   * the cursor could not be written; the same call again tries it again.
    */
   commit(next: number): Promise<void>
   /** Alerts that went for want of room, or were damaged on disk, before this output had delivered them (on disk: in
@@ -126,10 +126,10 @@ export interface AlertReader {
 export interface AlertLog {
   /** False where there is no room: the alert is not taken, and is counted in `refused`. */
   append(line: Uint8Array): boolean
-  /** An output's place. Asked for once for each name, before the first append. */
+  /** An output's cursor. Asked for once for each name, before the first append. */
   reader(name: string): Promise<AlertReader>
   /** Rings when there is more to read. */
-  readonly acknowledgement: Bell
+  readonly acknowledgement: Notifier
   /** Alerts acknowledged in this run. */
   readonly acknowledged: number
   /** Alerts not taken. */
@@ -141,13 +141,13 @@ export interface AlertLog {
   /** Alerts that were appended and that neither the disk nor every output has: what was pending when the log was closed. */
   readonly lost: number
   /** What keeps alerts from being acknowledged; null where nothing does. */
-  readonly trouble: Error | null
+  readonly lastError: Error | null
   close(): Promise<void>
 }
 
 /** Resolves when nothing is pending, or the signal is aborted. */
 export async function acknowledgedAll(log: AlertLog, signal: AbortSignal): Promise<void> {
   while (log.pending > 0 && !signal.aborted) {
-    await log.acknowledgement.wait(log.acknowledgement.rings, signal)
+    await log.acknowledgement.wait(log.acknowledgement.count, signal)
   }
 }

@@ -190,43 +190,43 @@ function crcBefore(payload: Uint8Array, sum: number): number {
 }
 
 /**
- * How far an output has got, on disk: `NAME.place`, replaced as a whole. One that is
+ * Cursor: how far an output has got, on disk in `NAME.place`, replaced as a whole. One that is
  * damaged is told of and set aside; what is left in the spool is then delivered again, under the same ids.
  *
  * `end.mark` in the same form says how far the spool itself had got when it was last closed, so that a lost end can be counted.
  */
 
-interface KeptPlace {
+interface KeptCursor {
   /** Everything before is delivered. */
   readonly next: number
   /** Alerts that were lost before they were delivered. */
   readonly dropped: number
 }
 
-export const placePath = (folder: string, name: string): string => join(folder, `${name}.place`)
+export const cursorPath = (folder: string, name: string): string => join(folder, `${name}.place`)
 const endPath = (folder: string): string => join(folder, 'end.mark')
 
-export async function readPlace(
+export async function readCursor(
   files: FileSystem,
   folder: string,
   name: string,
   log: Pick<Log, 'warn'>,
-): Promise<KeptPlace | null> {
-  return readStateOrSetAside(files, placePath(folder, name), decodePlace, log)
+): Promise<KeptCursor | null> {
+  return readStateOrSetAside(files, cursorPath(folder, name), decodeCursor, log)
 }
 
-export async function writePlace(
+export async function writeCursor(
   files: FileSystem,
   folder: string,
   name: string,
-  place: KeptPlace,
+  cursor: KeptCursor,
 ): Promise<void> {
-  await writeState(files, placePath(folder, name), place)
+  await writeState(files, cursorPath(folder, name), cursor)
 }
 
 /** 0 where there is none. */
 export async function readEnd(files: FileSystem, folder: string, log: Pick<Log, 'warn'>): Promise<number> {
-  return (await readStateOrSetAside(files, endPath(folder), decodePlace, log))?.next ?? 0
+  return (await readStateOrSetAside(files, endPath(folder), decodeCursor, log))?.next ?? 0
 }
 
 export async function writeEnd(files: FileSystem, folder: string, end: number): Promise<void> {
@@ -234,7 +234,7 @@ export async function writeEnd(files: FileSystem, folder: string, end: number): 
 }
 
 /** Throws FormatError. */
-function decodePlace(value: unknown): KeptPlace {
+function decodeCursor(value: unknown): KeptCursor {
   const { next, dropped } = (value ?? {}) as Record<string, unknown>
   if (!isCount(next) || !isCount(dropped)) throw new FormatError('place', 'expected counts')
   return { next, dropped }
@@ -245,14 +245,14 @@ function isCount(value: unknown): value is number {
 }
 
 /**
- * ReaderPlace: how far one output has got, and what it lost, whichever log it reads.
+ * ReaderCursor: how far one output has got, and what it lost, whichever log it reads.
  *
  * A batch that has been read stays in hand until it is committed, whatever the log does meanwhile: an alert is
  * either delivered or counted as dropped, never both. `committed` is what a restart begins from; `next` is what
  * is read next, the batch in hand being before it.
  */
 
-export class ReaderPlace {
+export class ReaderCursor {
   committed: number
   next: number
   dropped: number
@@ -335,8 +335,8 @@ export async function recoverSegments(
   const ends = [0, await readEnd(files, folder, log), ...firsts]
   for (const name of names) {
     const output = /^(.+)\.place$/.exec(name)?.[1]
-    const place = output === undefined ? null : await readPlace(files, folder, output, log)
-    if (place !== null) ends.push(place.next)
+    const cursor = output === undefined ? null : await readCursor(files, folder, output, log)
+    if (cursor !== null) ends.push(cursor.next)
   }
   for (const [i, first] of firsts.entries()) {
     const path = segmentPath(folder, first)

@@ -1,5 +1,5 @@
 /**
- * One output's place in the spool: reads segments in order, and keeps how far it has got in a small file that
+ * One output's cursor in the spool: reads segments in order, and keeps how far it has got in a small file that
  * is replaced as a whole. After a kill it begins where it last committed, so an alert may come twice, under
  * the same id, and never not at all.
  */
@@ -8,39 +8,39 @@ import type { FileSystem } from '../files/file-system.js'
 import type { Log } from '../log.js'
 import type { AlertBatch, AlertReader } from './alert-log.js'
 import {
+  cursorPath,
   decodeRecords,
   type FoundRecord,
   findRecord,
   MAXIMUM_PAYLOAD_BYTES,
   MAXIMUM_READ_BYTES,
-  placePath,
   RECORD_HEADER_BYTES,
-  ReaderPlace,
-  readPlace,
+  ReaderCursor,
+  readCursor,
   SEGMENT_HEADER_BYTES,
   type Segment,
-  writePlace,
+  writeCursor,
 } from './segments.js'
 
-/** Waiting for a change: a bell that wakes everyone who waits, and remembers a ring that nobody heard. */
-export class Bell {
-  #rings = 0
+/** Waiting for a change: it wakes all who wait, and counts, so that no change is missed. */
+export class Notifier {
+  #count = 0
   #waiting = new Set<() => void>()
 
-  get rings(): number {
-    return this.#rings
+  get count(): number {
+    return this.#count
   }
 
-  ring(): void {
-    this.#rings++
+  notify(): void {
+    this.#count++
     const woken = [...this.#waiting]
     this.#waiting.clear()
     for (const wake of woken) wake()
   }
 
-  /** Resolves at the first ring after number `since`, at once if it has been; or when the signal is aborted. */
+  /** Resolves at the first change after number `since`, at once if it has been; or when the signal is aborted. */
   wait(since: number, signal?: AbortSignal): Promise<void> {
-    if (this.#rings > since || signal?.aborted === true) return Promise.resolve()
+    if (this.#count > since || signal?.aborted === true) return Promise.resolve()
     return new Promise((resolve) => {
       const wake = (): void => {
         this.#waiting.delete(wake)
@@ -66,7 +66,7 @@ interface SpoolView {
   readonly end: number
   /** Alerts with the numbers from `from` on, at least `end`, that are in memory since the disk does not take them. */
   waiting(from: number): Uint8Array[]
-  /** The place of the slowest reader has moved on. */
+  /** The cursor of the slowest reader has moved on. */
   released(): Promise<void>
   /** Alerts from `first` to before `end` are not in the file any more, or damaged; told of once, whoever finds it. */
   damaged(path: string, first: number, end: number): void
@@ -82,82 +82,82 @@ const CHUNK_BYTES = RECORD_HEADER_BYTES + MAXIMUM_PAYLOAD_BYTES
 
 export class SpoolReader implements AlertReader {
   readonly name: string
-  readonly place: ReaderPlace
+  readonly cursor: ReaderCursor
   readonly #view: SpoolView
-  /** Where the record numbered place.next begins, if it is known. */
+  /** Where the record numbered cursor.next begins, if it is known. */
   #position: { segment: Segment; sequence: number; offset: number } | null = null
 
-  private constructor(name: string, view: SpoolView, place: ReaderPlace) {
+  private constructor(name: string, view: SpoolView, cursor: ReaderCursor) {
     this.name = name
     this.#view = view
-    this.place = place
+    this.cursor = cursor
   }
 
   static async open(name: string, view: SpoolView): Promise<SpoolReader> {
     const start = view.segments[0]?.first ?? view.end
-    const kept = await readPlace(view.files, view.folder, name, view.log)
-    const place = new ReaderPlace(kept?.next ?? start, kept?.dropped)
-    if (place.next < start) view.damaged(view.folder, place.next, start)
-    place.forget(start)
-    const reader = new SpoolReader(name, view, place)
+    const kept = await readCursor(view.files, view.folder, name, view.log)
+    const cursor = new ReaderCursor(kept?.next ?? start, kept?.dropped)
+    if (cursor.next < start) view.damaged(view.folder, cursor.next, start)
+    cursor.forget(start)
+    const reader = new SpoolReader(name, view, cursor)
     // so that what is gone at the next start is missed; where the disk fails the first commit does it
     if (kept === null) await reader.#keep().catch(() => undefined)
     return reader
   }
 
   get dropped(): number {
-    return this.place.dropped
+    return this.cursor.dropped
   }
 
   get backlog(): number {
     const { end } = this.#view
-    return this.place.backlog(end + this.#view.waiting(end).length)
+    return this.cursor.backlog(end + this.#view.waiting(end).length)
   }
 
   /** None while they are on disk. */
   get memoryBytes(): number {
-    const from = Math.max(this.place.committed, this.#view.end)
+    const from = Math.max(this.cursor.committed, this.#view.end)
     return this.#view.waiting(from).reduce((sum, { length }) => sum + length, 0)
   }
 
   async read(limit: number): Promise<AlertBatch> {
-    const { place } = this
-    if (place.hand !== null) return place.hand
+    const { cursor } = this
+    if (cursor.hand !== null) return cursor.hand
     for (;;) {
       const { segments, end } = this.#view
-      if (place.next >= end) {
-        return place.take({ first: place.next, lines: this.#view.waiting(place.next).slice(0, limit) })
+      if (cursor.next >= end) {
+        return cursor.take({ first: cursor.next, lines: this.#view.waiting(cursor.next).slice(0, limit) })
       }
-      const segment = segments.find((each) => each.end > place.next)
+      const segment = segments.find((each) => each.end > cursor.next)
       const found = segment?.first ?? end
-      if (place.next < found) {
-        this.#view.damaged(this.#view.folder, place.next, found)
-        place.forget(found)
+      if (cursor.next < found) {
+        this.#view.damaged(this.#view.folder, cursor.next, found)
+        cursor.forget(found)
       }
-      if (segment === undefined) return { first: place.next, lines: [] }
+      if (segment === undefined) return { first: cursor.next, lines: [] }
       const lines = await this.#readFrom(segment, limit)
       // the file may have gone while it was read
       if (!this.#view.segments.includes(segment)) continue
-      if (lines.length > 0) return place.take({ first: place.next, lines })
+      if (lines.length > 0) return cursor.take({ first: cursor.next, lines })
       // damaged: what cannot be read any more is lost, and counted
-      if (place.next < segment.end) this.#view.damaged(segment.path, place.next, segment.end)
-      place.forget(segment.end)
+      if (cursor.next < segment.end) this.#view.damaged(segment.path, cursor.next, segment.end)
+      cursor.forget(segment.end)
     }
   }
 
   async commit(next: number): Promise<void> {
-    this.place.commit(next)
+    this.cursor.commit(next)
     await this.#keep()
     await this.#view.released()
   }
 
   async #keep(): Promise<void> {
-    const { committed, dropped } = this.place
+    const { committed, dropped } = this.cursor
     const { files, folder } = this.#view
     try {
-      await writePlace(files, folder, this.name, { next: committed, dropped })
+      await writeCursor(files, folder, this.name, { next: committed, dropped })
     } catch (error) {
-      throw fileError('write', placePath(folder, this.name), error)
+      throw fileError('write', cursorPath(folder, this.name), error)
     }
   }
 
@@ -169,18 +169,18 @@ export class SpoolReader implements AlertReader {
     return { lines: end < 0 ? lines : lines.slice(0, end), isSound: begins }
   }
 
-  /** From place.next on, which moves over what is damaged; none where nothing behind can be read. */
+  /** From cursor.next on, which moves over what is damaged; none where nothing behind can be read. */
   async #readFrom(segment: Segment, limit: number): Promise<Uint8Array[]> {
-    const { place } = this
+    const { cursor } = this
     let at = this.#position
-    if (at === null || at.segment !== segment || at.sequence > place.next) {
+    if (at === null || at.segment !== segment || at.sequence > cursor.next) {
       at = { segment, sequence: segment.first, offset: SEGMENT_HEADER_BYTES }
     }
     const file = await this.#view.files.open(segment.path, 'read').catch(() => null)
     if (file === null) return []
     try {
       while (at.sequence < segment.end) {
-        const wanted = place.next
+        const wanted = cursor.next
         const count = at.sequence < wanted ? wanted - at.sequence : Math.min(limit, segment.end - at.sequence)
         const { payloads, end } = decodeRecords(await file.read(at.offset, CHUNK_BYTES), at.sequence, count)
         const isWanted: boolean = at.sequence === wanted
@@ -195,7 +195,7 @@ export class SpoolReader implements AlertReader {
           if (isWanted && isSound) return lines.map((line) => line.slice())
           if (!isSound) {
             this.#view.damaged(segment.path, wanted, at.sequence)
-            place.forget(at.sequence)
+            cursor.forget(at.sequence)
           }
           continue
         }
@@ -206,8 +206,8 @@ export class SpoolReader implements AlertReader {
           segment.end,
         )
         if (next === null) return []
-        if (place.next < next.sequence) this.#view.damaged(segment.path, place.next, next.sequence)
-        place.forget(next.sequence)
+        if (cursor.next < next.sequence) this.#view.damaged(segment.path, cursor.next, next.sequence)
+        cursor.forget(next.sequence)
         at = { segment, ...next }
       }
       return []

@@ -24,7 +24,7 @@ import {
   segmentPath,
   writeEnd,
 } from './segments.js'
-import { Bell, SpoolReader } from './spool-reader.js'
+import { Notifier, SpoolReader } from './spool-reader.js'
 
 /**
  * Refusals: alerts that a log had no room for, counted, and told of in stretches: once when a stretch begins, and how many they
@@ -162,7 +162,7 @@ interface SpoolOptions {
   /** Called with the numbers of the alerts that survive from now on. */
   readonly onAcknowledged?: (first: number, end: number) => void
   /** Called when the disk begins to fail and when it works again (null). */
-  readonly onTrouble?: (trouble: Error | null) => void
+  readonly onError?: (error: Error | null) => void
 }
 
 const RETRY_MILLIS = 1000
@@ -180,7 +180,7 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
   const segments: Segment[] = recovered.segments
   const segmentBytes = Math.min(MAXIMUM_SEGMENT_BYTES, Math.floor(maximumBytes / 8))
   const writer = new SegmentWriter(files, folder, segmentBytes)
-  const acknowledgement = new Bell()
+  const acknowledgement = new Notifier()
   const readers: SpoolReader[] = []
   const closing = new AbortController()
   /** Ends of what is lost, so that one reader alone tells of it. */
@@ -191,18 +191,18 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
   let acknowledged = 0
   let lost = 0
   const refusals = createRefusals(options.folder, clock.monotonicMillis, log)
-  let trouble: Error | null = null
+  let lastError: Error | null = null
   let turn: Promise<void> | null = null
 
   let isDropping = false
 
-  const setTrouble = (next: Error | null): void => {
-    const isNews = (next === null) !== (trouble === null)
-    trouble = next
+  const setError = (next: Error | null): void => {
+    const isNews = (next === null) !== (lastError === null)
+    lastError = next
     if (!isNews) return
     isDropping = false
-    options.onTrouble?.(next)
-    acknowledgement.ring()
+    options.onError?.(next)
+    acknowledgement.notify()
   }
   /** Numbers the first alert in memory `to`, or leaves it where it is further on. */
   const releasePending = (to: number): void => {
@@ -213,13 +213,13 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
   }
   /** While the disk fails: alerts go that some output has, until there is room for `bytes`. */
   const makeRoom = (bytes: number): void => {
-    const furthest = Math.max(...readers.map(({ place }) => place.committed))
+    const furthest = Math.max(...readers.map(({ cursor }) => cursor.committed))
     while (pendingBytes + bytes > options.maximumPendingBytes && end < furthest) {
       const first = end
       releasePending(first + 1)
-      const behind = readers.filter(({ place }) => place.next <= first)
+      const behind = readers.filter(({ cursor }) => cursor.next <= first)
       // one that is further behind finds the gap when it gets there
-      for (const { place } of behind) if (place.next === first) place.forget(end)
+      for (const { cursor } of behind) if (cursor.next === first) cursor.forget(end)
       if (behind.length === 0 || isDropping) continue
       isDropping = true
       log.warn(`${options.folder}: cannot be written and memory is full; outputs that are behind lose alerts`)
@@ -227,7 +227,7 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
   }
   const removeOldest = async (): Promise<void> => {
     const [oldest] = segments.splice(0, 1)
-    for (const { place } of readers) place.forget(oldest.end)
+    for (const { cursor } of readers) cursor.forget(oldest.end)
     await files.remove(oldest.path).catch(() => undefined)
   }
   const keepWithinBounds = async (): Promise<void> => {
@@ -241,9 +241,9 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
     if (!segments.includes(segment)) segments.push(segment)
     // memory may have let some go meanwhile
     releasePending(first + batch.length)
-    setTrouble(null)
+    setError(null)
     options.onAcknowledged?.(first, first + batch.length)
-    acknowledgement.ring()
+    acknowledgement.notify()
     await keepWithinBounds()
   }
   const writeAll = async (): Promise<void> => {
@@ -251,7 +251,7 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
       try {
         await writeSome()
       } catch (error) {
-        setTrouble(error instanceof Error ? error : new Error(String(error)))
+        setError(error instanceof Error ? error : new Error(String(error)))
         if (closing.signal.aborted) break
         await clock.sleep(RETRY_MILLIS, closing.signal)
       }
@@ -271,8 +271,8 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
   return {
     acknowledgement,
     append(line) {
-      if (trouble !== null) makeRoom(line.length)
-      const isBounded = trouble !== null || options.inputWaits !== true
+      if (lastError !== null) makeRoom(line.length)
+      const isBounded = lastError !== null || options.inputWaits !== true
       const tooMuch = isBounded && pendingBytes + line.length > options.maximumPendingBytes
       if (tooMuch || line.length > MAXIMUM_PAYLOAD_BYTES || closing.signal.aborted) {
         refusals.refuse()
@@ -282,7 +282,7 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
       pending.push(line)
       pendingBytes += line.length
       turn ??= Promise.resolve().then(writeAll)
-      if (trouble !== null) acknowledgement.ring()
+      if (lastError !== null) acknowledgement.notify()
       return true
     },
     async reader(name) {
@@ -296,9 +296,9 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
         get end() {
           return end
         },
-        waiting: (from) => (trouble === null ? [] : pending.slice(from - end)),
+        waiting: (from) => (lastError === null ? [] : pending.slice(from - end)),
         async released() {
-          const slowest = Math.min(...readers.map(({ place }) => place.committed))
+          const slowest = Math.min(...readers.map(({ cursor }) => cursor.committed))
           for (const behind of told) if (behind <= slowest) told.delete(behind)
           // the last one is being written to
           while (segments.length > 1 && segments[0].end <= slowest) await removeOldest()
@@ -322,17 +322,17 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
     get lost() {
       return lost
     },
-    get trouble() {
-      return trouble
+    get lastError() {
+      return lastError
     },
     async close() {
       closing.abort()
       await turn
-      const places = readers.map(({ place }) => place)
-      if (places.length > 0) releasePending(Math.min(...places.map(({ committed }) => committed)))
+      const cursors = readers.map(({ cursor }) => cursor)
+      if (cursors.length > 0) releasePending(Math.min(...cursors.map(({ committed }) => committed)))
       lost += pending.length
-      for (const place of places)
-        place.dropped += Math.max(0, end + pending.length - Math.max(place.next, end))
+      for (const cursor of cursors)
+        cursor.dropped += Math.max(0, end + pending.length - Math.max(cursor.next, end))
       pending = []
       pendingBytes = 0
       refusals.end()

@@ -33,7 +33,7 @@ import {
 import type { Log } from '../../src/log.js'
 import { createModelStore } from '../../src/models/model-store.js'
 import { decodeRowReservoir } from '../../src/models/row-reservoir.js'
-import { readEnd, readPlace } from '../../src/spool/segments.js'
+import { readCursor, readEnd } from '../../src/spool/segments.js'
 import { openToken } from '../../src/web/sessions.js'
 import { type Faults, faultyFiles, noFaults } from '../support/faulty-files.js'
 import { temporaryFolder } from '../support/folder.js'
@@ -45,7 +45,7 @@ const readers: Record<string, (folder: string, log: Log) => Promise<unknown>> = 
   'suppressions.json': (folder, log) => readTemporaryRules(nodeFileSystem, folder, log),
   'dashboard-token.json': (folder, log) => openToken(nodeFileSystem, folder, log),
   'calibration.json': (folder, log) => readKeptCalibration(nodeFileSystem, folder, 'a'.repeat(16), log),
-  'eve.place': (folder, log) => readPlace(nodeFileSystem, folder, 'eve', log),
+  'eve.place': (folder, log) => readCursor(nodeFileSystem, folder, 'eve', log),
   'end.mark': (folder, log) => readEnd(nodeFileSystem, folder, log),
   'device-a.json': (folder, log) => store(folder).readAll(log),
   'device-a.rows': (folder, log) =>
@@ -336,7 +336,7 @@ it('devices that are found where the table is lost are reported at once, watched
       kept = [...devices].map((each) => ({ ...each }))
     },
   })
-  expect(watch.unkept()).toMatch(/damaged, and not written again yet/)
+  expect(watch.saveError()).toMatch(/damaged, and not written again yet/)
   const minute = 60_000_000
   expect(watch.verdict(sampleRecord(1, { startMicros: 0 }), true)).toBe(true)
   expect(watch.verdict(sampleRecord(2, { startMicros: 59 * minute }), true)).toBe(true)
@@ -345,7 +345,7 @@ it('devices that are found where the table is lost are reported at once, watched
   expect(told).toEqual(['new-device', 'new-device', 'new-device'])
   watch.tick()
   await expect.poll(() => kept.map(({ state }) => state)).toEqual(['watching', 'watching', 'learning'])
-  expect(watch.unkept()).toBe(null)
+  expect(watch.saveError()).toBe(null)
 })
 
 it('a folder of the state folder that is a link or a file is set aside, and one of its own made', async () => {

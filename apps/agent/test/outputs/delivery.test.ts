@@ -45,8 +45,8 @@ it('is the log’s trouble and not the output’s, and nothing comes again once 
       },
       async close() {},
     },
-    onTrouble: () => told.push('the output'),
-    onUnkept: (error) => told.push(error?.message ?? null),
+    onError: () => told.push('the output'),
+    onCommitError: (error) => told.push(error?.message ?? null),
   })
   const log = await open()
   const delivery = await startDelivery(options(log))
@@ -61,9 +61,9 @@ it('is the log’s trouble and not the output’s, and nothing comes again once 
   expect(told).toEqual([
     `${join(folder, 'spool', 'eve.place')}: cannot write it: no space left; free some or choose another place`,
   ])
-  expect([delivery.trouble, delivery.unkept?.name]).toEqual([null, 'FileError'])
+  expect([delivery.lastError, delivery.commitError?.name]).toEqual([null, 'FileError'])
   isFull = false
-  for (let i = 0; i < 500 && delivery.unkept !== null; i++) await hastyClock.sleep(1)
+  for (let i = 0; i < 500 && delivery.commitError !== null; i++) await hastyClock.sleep(1)
   expect(told.at(-1)).toBe(null)
   await delivery.stop()
   await log.close()

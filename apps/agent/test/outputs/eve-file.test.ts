@@ -272,7 +272,7 @@ describe('a delivery', () => {
       log,
       output: await openEveFile(faultyFiles(faults), path),
       clock: hastyClock,
-      onTrouble: (trouble) =>
+      onError: (trouble) =>
         said.push(trouble === null ? null : ((trouble as NodeJS.ErrnoException).code ?? '')),
     })
     let failures = 0

@@ -203,7 +203,7 @@ describe('more mails than a day may have', () => {
         if (i < 2) await delivery.drained(never)
       }
       await expect
-        .poll(() => delivery.trouble?.message ?? '')
+        .poll(() => delivery.lastError?.message ?? '')
         .toMatch(/2 mails were sent today \(maximumPerDay\)/)
       expect(mails).toHaveLength(2)
       expect(mails[0].text).not.toContain('What comes later')

@@ -147,7 +147,7 @@ describe('a broker', () => {
       log,
       output: await createMqtt(optionsFor(port)),
       clock: { ...hastyClock, sleep: (_, signal) => systemClock.sleep(50, signal) },
-      onTrouble: (trouble) => troubles.push(trouble?.message ?? null),
+      onError: (trouble) => troubles.push(trouble?.message ?? null),
     })
     for (let i = 0; i < 100; i++) log.append(line(i))
     await new Promise((resolve) => setTimeout(resolve, 300))
@@ -163,7 +163,7 @@ describe('a broker', () => {
       await broker.kill()
       await subscriber.stop()
       for (let i = 100; i < 200; i++) log.append(line(i))
-      await expect.poll(() => delivery.trouble, { timeout: 30_000 }).not.toBeNull()
+      await expect.poll(() => delivery.lastError, { timeout: 30_000 }).not.toBeNull()
       broker = await startBroker(port, folder)
       subscriber = await subscribe(port)
       await delivery.drained(never)
@@ -221,13 +221,13 @@ describe('a broker that denies', () => {
       log,
       output: await createMqtt(optionsFor(port, { log: told })),
       clock: { ...systemClock, sleep: (_, signal) => systemClock.sleep(50, signal) },
-      onTrouble: (trouble) => troubles.push(trouble?.message ?? null),
+      onError: (trouble) => troubles.push(trouble?.message ?? null),
     })
     try {
       for (let i = 0; i < 100; i++) log.append(line(i))
-      for (let i = 0; i < 400 && !/Not authorized/.test(delivery.trouble?.message ?? ''); i++)
+      for (let i = 0; i < 400 && !/Not authorized/.test(delivery.lastError?.message ?? ''); i++)
         await new Promise((resolve) => setTimeout(resolve, 25))
-      expect(delivery.trouble?.message).toBe(
+      expect(delivery.lastError?.message).toBe(
         `mqtt://127.0.0.1:${port}: oddflow/gate-way-local/alerts: Publish error: Not authorized`,
       )
       expect(delivery).toMatchObject({ delivered: 0, setAside: 0, backlog: 100 })
@@ -239,7 +239,7 @@ describe('a broker that denies', () => {
       await delivery.drained(never)
       await subscriber.until((messages) => new Set(numbersIn(messages)).size === 100)
       await subscriber.stop()
-      expect(delivery).toMatchObject({ delivered: 100, trouble: null })
+      expect(delivery).toMatchObject({ delivered: 100, lastError: null })
     } finally {
       await delivery.stop()
       await broker.stop()

@@ -153,7 +153,7 @@ describe('a webhook', () => {
         log,
         output: webhook(url),
         clock: hastyClock,
-        onTrouble: (trouble) => troubles.push(trouble?.message ?? null),
+        onError: (trouble) => troubles.push(trouble?.message ?? null),
       })
       for (let i = 0; i < 200; i++) log.append(new TextEncoder().encode(`{"n":${i}}`))
       await delivery.drained(never)
@@ -214,7 +214,7 @@ async function deliverTo(
     for (let i = 0; i < 4000 && !enough(delivery, posts); i++) {
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
-    const { trouble } = delivery
+    const { lastError: trouble } = delivery
     await delivery.stop()
     expect(delivery.delivered + delivery.setAside + delivery.backlog).toBe(count)
     return { delivery, got, posts, told, trouble }
@@ -234,7 +234,7 @@ describe('a receiver that refuses', () => {
       )
       expect(got).toEqual(Array.from({ length: 17 }, (_, i) => i).filter((n) => !bad.includes(n)))
       expect(told).toEqual(bad.map((n) => `{"n":${n}}`))
-      expect(delivery).toMatchObject({ delivered: 13, setAside: 4, backlog: 0, trouble: null })
+      expect(delivery).toMatchObject({ delivered: 13, setAside: 4, backlog: 0, lastError: null })
     },
   )
 

@@ -4,8 +4,8 @@ import { isWorthWaiting } from '../../src/pipeline/watcher.js'
 import { createMemoryLog } from '../../src/spool/alert-log.js'
 
 const ill = new Error('ill')
-const disk = (pendingBytes: number, trouble: Error | null = null) => ({ trouble, pendingBytes })
-const output = (memoryBytes: number, trouble: Error | null = null) => ({ trouble, memoryBytes })
+const disk = (pendingBytes: number, trouble: Error | null = null) => ({ lastError: trouble, pendingBytes })
+const output = (memoryBytes: number, trouble: Error | null = null) => ({ lastError: trouble, memoryBytes })
 
 it.each([
   ['nothing in memory', disk(0), [output(0)], false],

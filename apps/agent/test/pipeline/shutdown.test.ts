@@ -4,7 +4,7 @@ import type { Clock } from '../../src/input/clocks.js'
 import type { Delivery } from '../../src/outputs/delivery.js'
 import { bringOut, closeAll, createStopTime, endFlows } from '../../src/pipeline/shutdown.js'
 import { type AlertLog, createMemoryLog } from '../../src/spool/alert-log.js'
-import { Bell } from '../../src/spool/spool-reader.js'
+import { Notifier } from '../../src/spool/spool-reader.js'
 
 it('what fails at the end is told of, and keeps no other from its end', async () => {
   const said: string[] = []
@@ -54,13 +54,13 @@ function heldClock() {
 
 /** An output with so many alerts left, that takes one each time so long has passed; null: never. */
 function startOutput(clock: Clock, alerts: number, eachMillis: number | null, trouble: Error | null = null) {
-  const bell = new Bell()
+  const notifier = new Notifier()
   const output = {
     backlog: alerts,
     delivered: 0,
-    trouble,
+    lastError: trouble,
     async drained(signal: AbortSignal) {
-      while (output.backlog > 0 && !signal.aborted) await bell.wait(bell.rings, signal)
+      while (output.backlog > 0 && !signal.aborted) await notifier.wait(notifier.count, signal)
     },
   }
   const run = async (millis: number): Promise<void> => {
@@ -68,7 +68,7 @@ function startOutput(clock: Clock, alerts: number, eachMillis: number | null, tr
       await clock.sleep(millis)
       output.backlog--
       output.delivered++
-      bell.ring()
+      notifier.notify()
     }
   }
   if (eachMillis !== null) void run(eachMillis)
@@ -142,10 +142,10 @@ it('a stop midway shortens the wait and takes no alert from an output that works
 
 it('a disk that takes no alerts is given up like an output', async () => {
   const { clock, during } = heldClock()
-  const log = { ...memoryLog(), pending: 3, trouble: new Error('no space left') }
+  const log = { ...memoryLog(), pending: 3, lastError: new Error('no space left') }
   const environment = { clock, stop: stopped }
   expect(await during(bringOut(log, [], environment, createStopTime(environment)))).toBe(700)
-  const hangs = bringOut({ ...log, trouble: null }, [], environment, createStopTime(environment))
+  const hangs = bringOut({ ...log, lastError: null }, [], environment, createStopTime(environment))
   expect(await during(hangs)).toBe(2100)
 })
 

@@ -236,7 +236,7 @@ describe('a disk that fails while outputs work', () => {
               if (isFailing) await hastyClock.sleep(1)
               else await acknowledgedAll(opened.log, never)
             } else if (step === 'fast') {
-              while (isFailing && opened.log.pending > 0 && opened.log.trouble === null)
+              while (isFailing && opened.log.pending > 0 && opened.log.lastError === null)
                 await hastyClock.sleep(1)
               while (opened.fast.backlog > 0) await read('fast', 7)
               // whatever the disk does
@@ -257,7 +257,7 @@ describe('a disk that fails while outputs work', () => {
           }
           faults.fails = () => false
           await acknowledgedAll(opened.log, never)
-          expect(opened.log.trouble).toBeNull()
+          expect(opened.log.lastError).toBeNull()
           for (const name of ['fast', 'slow'] as const) {
             while (opened[name].backlog > 0) await read(name, 7)
             // in order, once, and what is missing is counted
@@ -276,7 +276,7 @@ describe('a disk that fails while outputs work', () => {
     const [fast, slow] = [await log.reader('fast'), await log.reader('slow')]
     faults.fails = () => true
     append('a', 150)
-    await expect.poll(() => log.trouble, { timeout: 10_000 }).not.toBeNull()
+    await expect.poll(() => log.lastError, { timeout: 10_000 }).not.toBeNull()
     const { first, lines } = await fast.read(9)
     await fast.commit(first + lines.length).catch(() => undefined)
     for (let i = 0; i < 13; i++) append(`alert ${i}`, 150)
