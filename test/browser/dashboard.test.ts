@@ -170,7 +170,7 @@ async function serve(port = 0) {
     return { said: [`It was answered "${given.answer}".`] }
   }
   const models = {
-    ownerReport: (key: string) =>
+    scopeReport: (key: string) =>
       key === plug
         ? { ...plugModel, previous: rolledBack.length > 0 ? null : plugModel.previous }
         : key === lamp

@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
 import { createSystemClock } from '../../apps/agent/src/input/clocks.js'
-import { ownerFileName } from '../../apps/agent/src/models/model-scopes.js'
+import { scopeFileName } from '../../apps/agent/src/models/model-scopes.js'
 import { createModelStore } from '../../apps/agent/src/models/model-store.js'
 import { encodePcap, type PcapFrame } from '../../packages/capture/src/index.js'
 import { createRng } from '../../packages/core/src/index.js'
@@ -172,7 +172,7 @@ describe('a model that is replaced by one that flags nothing', () => {
     await trainedState(folder)
     // the model in force at the start is the one before, but for a threshold that nothing is below
     const store = createModelStore(nodeFileSystem, join(folder, 'state'), (owner) =>
-      ownerFileName('device', owner),
+      scopeFileName('device', owner),
     )
     const {
       models: [kept],

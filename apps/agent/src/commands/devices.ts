@@ -22,7 +22,7 @@ import { forgetPeerNames } from '../devices/peer-names.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
 import { EVERYONE } from '../models/model-scopes.js'
-import type { OwnerReport } from '../models/progress.js'
+import type { ScopeReport } from '../models/progress.js'
 import type { Forecast } from '../page/api.js'
 import { modelText, stateText } from '../page/texts.js'
 import { keptReports } from './models.js'
@@ -149,7 +149,7 @@ interface ListedDevice extends Omit<ToldDevice, 'novelShare'> {
   /** Of its recent flows; null before the first. */
   readonly novelShare: number | null
   /** What its model is of; null or absent where there is none. */
-  readonly model?: OwnerReport | null
+  readonly model?: ScopeReport | null
   readonly contacts?: readonly string[]
   /** Of a running agent; null of a device that has learned. */
   readonly forecast?: Forecast | null

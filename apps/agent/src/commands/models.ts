@@ -11,9 +11,9 @@ import type { Device } from '../devices/device.js'
 import { lookAtKnownDevices } from '../devices/device-table.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { type Log, standardErrorLog } from '../log.js'
-import { type ModelsPer, ownerFileName } from '../models/model-scopes.js'
+import { type ModelsPer, scopeFileName } from '../models/model-scopes.js'
 import { createModelStore, type KeptModel, type ModelRecord, type ModelStore } from '../models/model-store.js'
-import { type OwnerReport, promisedShare } from '../models/progress.js'
+import { promisedShare, type ScopeReport } from '../models/progress.js'
 import { damageText, promiseText, proofText } from '../page/texts.js'
 import { askOrAct, keyOf, printTable, type StateOptions, stateOf } from './state-of.js'
 
@@ -22,7 +22,7 @@ export async function keptReports(
   state: string,
   devices: readonly Device[],
   log: Pick<Log, 'warn'> = standardErrorLog,
-): Promise<OwnerReport[]> {
+): Promise<ScopeReport[]> {
   const { found, lost } = await keptModels(state, log)
   // rows are no sign of it: a watched device collects them too
   const isLearning = (owner: string): boolean =>
@@ -38,8 +38,8 @@ export async function listModels({
   ...options
 }: StateOptions & { readonly format: 'text' | 'json' }): Promise<void> {
   const state = await stateOf(options)
-  const answer = (await askFurther(state, '/models')) as { owners: OwnerReport[] } | null
-  const kept = async (): Promise<OwnerReport[]> =>
+  const answer = (await askFurther(state, '/models')) as { owners: ScopeReport[] } | null
+  const kept = async (): Promise<ScopeReport[]> =>
     keptReports(state, await lookAtKnownDevices(nodeFileSystem, state, standardErrorLog))
   const owners = answer?.owners ?? (await kept())
   owners.sort((a, b) => (a.owner < b.owner ? -1 : 1))
@@ -127,7 +127,7 @@ async function keptModels(
     },
   }
   for (const per of ['device', 'group', 'all'] satisfies ModelsPer[]) {
-    const store = createModelStore(nodeFileSystem, state, (owner) => ownerFileName(per, owner))
+    const store = createModelStore(nodeFileSystem, state, (owner) => scopeFileName(per, owner))
     const all = await store.lookAtAll(once)
     found.push(...all.models.map((kept) => ({ store, kept })))
     lost.push(...all.lost)
@@ -158,7 +158,7 @@ async function rollbackKept(state: string, names: readonly string[]): Promise<Ro
 }
 
 /** @param isLearning - there are rows of it: then only its proof says whether it keeps its promise, and only an agent knows that. */
-function reportOf({ record, saved, isPrevious }: KeptModel, isLearning: boolean): OwnerReport {
+function reportOf({ record, saved, isPrevious }: KeptModel, isLearning: boolean): ScopeReport {
   const { calibration } = saved.threshold
   return {
     owner: record.owner,
@@ -179,7 +179,7 @@ function reportOf({ record, saved, isPrevious }: KeptModel, isLearning: boolean)
 }
 
 /** Of an owner whose model is lost: the next start learns it again. */
-function reportLost({ owner }: ModelRecord): OwnerReport {
+function reportLost({ owner }: ModelRecord): ScopeReport {
   return {
     owner,
     state: 'learning',

@@ -94,7 +94,7 @@ function modelsFrom({ options, config, inFolder, refuse, bytes }: Given): Models
     groups,
     files,
     features: featuresFrom(given?.features, config.learning?.online === true, refuse),
-    rowsPerOwner: given?.rowsPerDevice ?? DEFAULT_MODELS.rowsPerOwner,
+    rowsPerScope: given?.rowsPerDevice ?? DEFAULT_MODELS.rowsPerScope,
     memoryBytes: bytes(['models', 'memory'], given?.memory, DEFAULT_MODELS.memoryBytes),
     trainWithinSeconds: given?.trainWithinSeconds ?? DEFAULT_MODELS.trainWithinSeconds,
     maximum: given?.maximum ?? DEFAULT_MODELS.maximum,

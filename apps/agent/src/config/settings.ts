@@ -93,7 +93,7 @@ export interface ModelsSettings {
   /** Where neither `model` nor `files` says how rows are made. */
   readonly features: FeatureSettings
   /** Rows of an owner that are kept to train with. */
-  readonly rowsPerOwner: number
+  readonly rowsPerScope: number
   /** Of the rows of all owners that learn. */
   readonly memoryBytes: number
   readonly trainWithinSeconds: number
@@ -183,7 +183,7 @@ export const DEFAULT_MODELS: ModelsSettings = {
   groups: {},
   files: {},
   features: WHOLE_FLOWS,
-  rowsPerOwner: 1000,
+  rowsPerScope: 1000,
   memoryBytes: 4 * 1_048_576,
   trainWithinSeconds: 60,
   maximum: 64,

@@ -12,7 +12,7 @@ import { createFlowJudge, deviceKeyOf, type FlowJudge, type Network, scoreRarity
 import type { Alert } from '../alerts/alert.js'
 import { type AlertExplainer, createAlertExplainer, explainNothing } from '../alerts/eve.js'
 import type { AgentVerdict, Decider } from '../pipeline/counters.js'
-import type { Owner, OwnerBook } from './model-scopes.js'
+import type { ModelScope, ScopeRegistry } from './model-scopes.js'
 import type { ModelRecord } from './model-store.js'
 import type { ShadowCounts } from './progress.js'
 
@@ -33,9 +33,9 @@ interface RoomDecider extends Decider {
 interface RoomDeciderOptions {
   readonly contract: FlowContract
   readonly row: Float64Array
-  readonly book: OwnerBook
+  readonly registry: ScopeRegistry
   /** Of a device, by its key; undefined where nothing is known of it. */
-  readonly ownerOf: (device: string) => Owner | undefined
+  readonly scopeOf: (device: string) => ModelScope | undefined
   readonly localNetworks: readonly Network[]
   readonly base: JudgingModel | null
 }
@@ -44,14 +44,14 @@ interface RoomDeciderOptions {
 const MAXIMUM_EXPLAINERS = 4
 
 export function createRoomDecider(options: RoomDeciderOptions): RoomDecider {
-  const { contract, row, book, ownerOf, localNetworks } = options
+  const { contract, row, registry, scopeOf, localNetworks } = options
   let { base } = options
   const shadow = { bothNormal: 0, bothNovel: 0, onlyNow: 0, onlyTrained: 0 }
   const explainers = new Map<string, AlertExplainer>()
   const modelBy = (id: string | null | undefined): JudgingModel | undefined =>
-    id === null || id === undefined ? undefined : base?.id === id ? base : book.modelBy(id)
+    id === null || id === undefined ? undefined : base?.id === id ? base : registry.modelBy(id)
   const peek = (record: FlowRecord): AgentVerdict => {
-    const of = ownerOf(deviceKeyOf(record, localNetworks))
+    const of = scopeOf(deviceKeyOf(record, localNetworks))
     const model = of?.model ?? base
     if (model === null) return { score: null, rule: 'not-judged', novel: false, threshold: null, model: null }
     const decision = { ...model.judge(record), threshold: model.saved.threshold.value, model: model.id }
@@ -80,7 +80,7 @@ export function createRoomDecider(options: RoomDeciderOptions): RoomDecider {
     },
     peek,
     modelOf(device) {
-      const model = ownerOf(device)?.model ?? base
+      const model = scopeOf(device)?.model ?? base
       return model === null
         ? null
         : { model: model.id, threshold: model.saved.threshold.value, saved: model.saved }

@@ -5,7 +5,7 @@
  *
  * Here it is put together, and one training after another is started; each step is a file of its own:
  *
- *     owner-book         whose models there are, who learns, and the bounds of both
+ *     owner-registry         whose models there are, who learns, and the bounds of both
  *     learning-progress  what is enough
  *     train-owner        a training, and what comes of it
  *     teach-owner        a round of learning on (`learning`), from the rows of watched devices
@@ -32,12 +32,12 @@ import type { Log } from '../log.js'
 import type { Decider } from '../pipeline/counters.js'
 import { createJudgingModel, createRoomDecider, type NamedModel } from './judging.js'
 import {
-  createOwnerBook,
+  createScopeRegistry,
   isOfNow,
   type Learning,
+  type ModelScope,
   noteOf,
-  type Owner,
-  type OwnerBook,
+  type ScopeRegistry,
   setNote,
 } from './model-scopes.js'
 import type { ModelStore } from './model-store.js'
@@ -45,8 +45,8 @@ import {
   createLearningProgress,
   type ModelsReport,
   mustLearn,
-  type OwnerReport,
-  reportOwner,
+  reportScope,
+  type ScopeReport,
 } from './progress.js'
 import {
   createRowReservoir,
@@ -55,8 +55,8 @@ import {
   type RowReservoir,
   reservoirBytes,
 } from './row-reservoir.js'
-import { createOwnerTrainer, FEWEST_ROWS, type TrainedRows, type TrainingJob } from './train.js'
-import { createOwnerTeacher, type LearningJob, type LearntRows } from './update.js'
+import { createScopeTrainer, FEWEST_ROWS, type TrainedRows, type TrainingJob } from './train.js'
+import { createScopeUpdater, type LearningJob, type LearntRows } from './update.js'
 
 /**
  * What an earlier run has left in the state folder, taken up again: models that are in force, and rows of those that were
@@ -68,17 +68,18 @@ import { createOwnerTeacher, type LearningJob, type LearntRows } from './update.
  * reported. How many models were damaged; rejects as the store does.
  */
 async function recallModels(
-  book: OwnerBook,
+  registry: ScopeRegistry,
   store: ModelStore,
   contract: FlowContract,
   known: readonly Device[],
-  ownerOf: (device: string) => string,
+  scopeOf: (device: string) => string,
   hasBase: boolean,
   log: Pick<Log, 'warn'>,
 ): Promise<number> {
   const { models, lost, goneFolder } = await store.readAll(log)
   const unjudged = known.filter(
-    ({ key, state }) => state === 'watching' && !hasBase && (book.get(ownerOf(key))?.model ?? null) === null,
+    ({ key, state }) =>
+      state === 'watching' && !hasBase && (registry.get(scopeOf(key))?.model ?? null) === null,
   )
   if (goneFolder !== null && unjudged.length > 0) {
     const which = unjudged.length === 1 ? 'one watched device' : `${unjudged.length} watched devices`
@@ -87,17 +88,17 @@ async function recallModels(
     )
   }
   for (const { record, saved, isPrevious } of models) {
-    const of = book.owner(record.owner)
+    const of = registry.scope(record.owner)
     if (of.model !== null) continue
     if (JSON.stringify(saved.contract) !== JSON.stringify(contract)) {
       log.warn(`the model of ${record.owner} was made under another feature contract, and is not used`)
       of.damage = 'lost'
       continue
     }
-    book.putInForce(of, { saved, sha256: record.sha256 }, record)
+    registry.putInForce(of, { saved, sha256: record.sha256 }, record)
     if (isPrevious) of.damage = 'previous'
   }
-  for (const { owner } of lost) book.owner(owner).damage = 'lost'
+  for (const { owner } of lost) registry.scope(owner).damage = 'lost'
   return lost.length + models.filter(({ isPrevious }) => isPrevious).length
 }
 
@@ -118,26 +119,27 @@ export async function devicesOfModels(store: ModelStore, log: Pick<Log, 'warn'>)
 
 /** Of those devices that learn, and of watched ones whose rows are there still: they were too few when they were judged. */
 async function recallRows(
-  book: OwnerBook,
+  registry: ScopeRegistry,
   store: ModelStore,
   shape: ReservoirShape,
   known: readonly Device[],
-  ownerOf: (device: string) => string,
+  scopeOf: (device: string) => string,
   hasBase: boolean,
   log: Pick<Log, 'warn'>,
 ): Promise<void> {
   for (const device of known) {
-    const of = book.owner(ownerOf(device.key))
+    const of = registry.scope(scopeOf(device.key))
     const isJudged = device.state === 'ready' || device.state === 'watching'
-    if (of.learning !== null || !book.hasPlace() || !(isJudged || mustLearn(of, device, hasBase))) continue
+    if (of.learning !== null || !registry.hasPlace() || !(isJudged || mustLearn(of, device, hasBase)))
+      continue
     const decode = (bytes: Uint8Array): RowReservoir => decodeRowReservoir(bytes, shape)
     const reservoir = await store.readRows(of.name, decode, log)
-    if (reservoir !== null) book.beginLearning(of, reservoir).isOnDisk = true
+    if (reservoir !== null) registry.beginLearning(of, reservoir).isOnDisk = true
   }
 }
 
 interface LearningLimits {
-  readonly rowsPerOwner: number
+  readonly rowsPerScope: number
   /** Of all reservoirs together. */
   readonly memoryBytes: number
   readonly trainWithinSeconds: number
@@ -146,7 +148,7 @@ interface LearningLimits {
 
 export interface ModelManagerOptions {
   readonly contract: FlowContract
-  readonly ownerOf: (device: string) => string
+  readonly scopeOf: (device: string) => string
   readonly localNetworks: readonly Network[]
   readonly devices: DeviceSettings
   readonly budget: BudgetSettings | null
@@ -191,11 +193,11 @@ export interface ModelManager extends Decider {
   tick(isKnown: (device: string) => boolean): void
   /** The model before takes the place of the one in force. Why it cannot be done; null where it was. */
   rollback(owner: string): Promise<string | null>
-  owners(): OwnerReport[]
+  owners(): ScopeReport[]
   /** Whether a model judges the device. */
   isJudged(device: string): boolean
   /** Of the owner that a device has; null where nothing is known of it. */
-  ownerReport(device: string): OwnerReport | null
+  scopeReport(device: string): ScopeReport | null
   /** Why owners that learn have no model of their last training, and how many wait for a place to learn. */
   warnings(): readonly string[]
   report(): ModelsReport
@@ -226,25 +228,25 @@ export async function openModelManager(
   options: ModelManagerOptions,
   known: readonly Device[],
 ): Promise<ModelManager> {
-  const { contract, limits, store, log, ownerOf, seed } = options
+  const { contract, limits, store, log, scopeOf, seed } = options
   const row = new Float64Array(contract.dimension)
-  const shape = { dimension: contract.dimension, capacity: limits.rowsPerOwner, seed }
+  const shape = { dimension: contract.dimension, capacity: limits.rowsPerScope, seed }
   const places = Math.floor(limits.memoryBytes / reservoirBytes(shape))
-  const book = createOwnerBook({ places, maximumModels: limits.maximumModels }, row)
-  const progress = createLearningProgress(options.devices, options.budget, limits.rowsPerOwner, contract)
+  const registry = createScopeRegistry({ places, maximumModels: limits.maximumModels }, row)
+  const progress = createLearningProgress(options.devices, options.budget, limits.rowsPerScope, contract)
   const teacher =
     options.learning === null
       ? null
-      : createOwnerTeacher({
+      : createScopeUpdater({
           ...options,
           learning: options.learning,
           dimension: contract.dimension,
           maximumDevices: options.devices.maximum,
-          book,
+          registry,
         })
-  const trainer = createOwnerTrainer({
+  const trainer = createScopeTrainer({
     ...options,
-    book,
+    registry,
     progress,
     stableShare: options.devices.stableShare,
     onTrained: ({ name }) => teacher?.rows.drop(name),
@@ -252,15 +254,15 @@ export async function openModelManager(
   const decider = createRoomDecider({
     contract,
     row,
-    book,
-    ownerOf: (device) => book.get(ownerOf(device)),
+    registry,
+    scopeOf: (device) => registry.get(scopeOf(device)),
     localNetworks: options.localNetworks,
     base: options.base === null ? null : createJudgingModel(options.base, row),
   })
-  for (const [name, named] of options.given) book.putInForce(book.owner(name), named, null)
+  for (const [name, named] of options.given) registry.putInForce(registry.scope(name), named, null)
   const hasBase = options.base !== null
-  const damaged = await recallModels(book, store, contract, known, ownerOf, hasBase, options.faults)
-  await recallRows(book, store, shape, known, ownerOf, hasBase, options.faults)
+  const damaged = await recallModels(registry, store, contract, known, scopeOf, hasBase, options.faults)
+  await recallRows(registry, store, shape, known, scopeOf, hasBase, options.faults)
   // how long a device has learned is known before the first packet comes
   for (const { lastSeenMicros } of known) progress.advance(lastSeenMicros)
 
@@ -272,54 +274,54 @@ export async function openModelManager(
   let saving: Promise<void> = Promise.resolve()
 
   /** The last device that learnt for its owner is watched, or gone, and its model needs no more rows. */
-  const endWith = (of: Owner, device: string): void => {
+  const endWith = (of: ModelScope, device: string): void => {
     of.learning?.devices.delete(device)
     if (of.learning === null || of.learning.devices.size > 0) return
     // a model that learns on is made better by that
     if (!(teacher === null ? progress.isTight(of) : isOfNow(of))) return
-    book.endLearning(of)
+    registry.endLearning(of)
     saving = saving.then(() => store.removeRows(of.name))
   }
   /** Once of each proof. */
-  const tellOfProof = (of: Owner): void => {
+  const tellOfProof = (of: ModelScope): void => {
     if (of.isBrokenTold || progress.proof(of) !== 'broken') return
     of.isBrokenTold = true
-    const { proving, falseAlarmShare } = reportOwner(of, progress)
+    const { proving, falseAlarmShare } = reportScope(of, progress)
     log.warn(
       `${of.name}: false alarms exceed the limit: ${proving?.novel} of ${proving?.flows} later flows are novel, ${(100 * (falseAlarmShare ?? 0)).toPrecision(2)} % were promised; retraining`,
     )
   }
   /** Owners by device go with their device; groups stay. */
-  const forget = (of: Owner): void => {
-    if (ownerOf(of.name) !== of.name || options.given.has(of.name)) return
+  const forget = (of: ModelScope): void => {
+    if (scopeOf(of.name) !== of.name || options.given.has(of.name)) return
     const isKept = of.record !== null || of.learning?.isOnDisk === true || of.damage !== null
     teacher?.rows.drop(of.name)
     trainer.failures.delete(of.name)
-    book.remove(of)
+    registry.remove(of)
     // of a flood of addresses there is nothing
     if (isKept) saving = saving.then(() => store.remove(of.name)).catch(() => undefined)
   }
   /** Whether the owner has room to learn, which another one may have to make; it waits where not. */
-  const findRoom = (of: Owner, device: Device): boolean => {
+  const findRoom = (of: ModelScope, device: Device): boolean => {
     const wasWaiting = of.isWaiting
     const giving =
-      book.hasRoom(of) || !(isEstablished(device) || device.flows >= SEEN_FLOWS)
+      registry.hasRoom(of) || !(isEstablished(device) || device.flows >= SEEN_FLOWS)
         ? null
-        : book.whoMakesRoom(of, progress.latestMicros)
+        : registry.whoMakesRoom(of, progress.latestMicros)
     if (giving !== null) {
-      const { owner, why } = giving
+      const { scope, why } = giving
       // what a judged one has shown is in its model
-      const waits = owner.learning?.isWatched !== true || owner.model === null
-      book.endLearning(owner)
-      owner.isWaiting = waits
-      saving = saving.then(() => store.removeRows(owner.name)).catch(() => undefined)
-      log.info(`${owner.name}: gives its place for learning to ${of.name}: ${why}`)
+      const waits = scope.learning?.isWatched !== true || scope.model === null
+      registry.endLearning(scope)
+      scope.isWaiting = waits
+      saving = saving.then(() => store.removeRows(scope.name)).catch(() => undefined)
+      log.info(`${scope.name}: gives its place for learning to ${of.name}: ${why}`)
     }
-    of.isWaiting = !book.hasRoom(of)
+    of.isWaiting = !registry.hasRoom(of)
     if (of.isWaiting && !wasWaiting && progress.latestMicros - waitingToldMicros >= WAITING_TOLD_MICROS) {
       waitingToldMicros = progress.latestMicros
       log.warn(
-        `${of.name}: waits for a place to learn: ${book.learners} are learning and there are ${book.models} models (models.memory, models.maximum); "devices list" shows all that wait`,
+        `${of.name}: waits for a place to learn: ${registry.learners} are learning and there are ${registry.models} models (models.memory, models.maximum); "devices list" shows all that wait`,
       )
     }
     return !of.isWaiting
@@ -333,7 +335,7 @@ export async function openModelManager(
     return true
   }
   const noteLearning = (
-    of: Owner,
+    of: ModelScope,
     learning: Learning,
     record: FlowRecord,
     device: Device,
@@ -359,13 +361,13 @@ export async function openModelManager(
     }
   }
   const trainDue = (): void => {
-    if (working !== null || (book.learners === 0 && teacher === null)) return
+    if (working !== null || (registry.learners === 0 && teacher === null)) return
     const begin = (work: Promise<void>): void => {
       working = work.finally(() => {
         working = null
       })
     }
-    const all = [...book.all()]
+    const all = [...registry.all()]
     const due = all.find(progress.isDue)
     if (due !== undefined) {
       begin(trainer.train(due, due.learning as Learning))
@@ -375,17 +377,17 @@ export async function openModelManager(
     if (full !== undefined && teacher !== null) begin(teacher.teach(full))
   }
   const rollBack = async (name: string): Promise<string | null> => {
-    const of = book.get(name)
+    const of = registry.get(name)
     if (of?.record === undefined || of.record === null) return `${name} has no model that was made here`
     if (of.record.previous === null) return `${name} has no model before the one in force`
     const back = await store.rollback(name)
     if (back === null) return `${name} has no model before the one in force`
     teacher?.rows.drop(name)
-    book.putInForce(of, { saved: back.saved, sha256: back.record.sha256 }, back.record)
+    registry.putInForce(of, { saved: back.saved, sha256: back.record.sha256 }, back.record)
     return null
   }
   const save = async (): Promise<void> => {
-    for (const { name, learning } of book.all()) {
+    for (const { name, learning } of registry.all()) {
       if (learning === null || !learning.isDirty) continue
       learning.isDirty = false
       try {
@@ -410,16 +412,17 @@ export async function openModelManager(
     replaceGiven(base, given) {
       if (base !== null) decider.setBase(createJudgingModel(base, row))
       for (const [name, named] of given) {
-        const of = book.get(name)
-        if (of !== undefined && of.model?.id !== named.sha256.slice(0, 16)) book.putInForce(of, named, null)
+        const of = registry.get(name)
+        if (of !== undefined && of.model?.id !== named.sha256.slice(0, 16))
+          registry.putInForce(of, named, null)
       }
     },
     unlearn(device, row) {
-      book.owner(ownerOf(device)).learning?.reservoir.remove(row)
+      registry.scope(scopeOf(device)).learning?.reservoir.remove(row)
     },
     note(record, device, novel) {
       progress.note(record)
-      const of = book.owner(ownerOf(device.key))
+      const of = registry.scope(scopeOf(device.key))
       const isLearner = mustLearn(of, device, hasBase)
       if (device.state !== 'learning' && !isLearner) {
         endWith(of, device.key)
@@ -437,19 +440,19 @@ export async function openModelManager(
         of.learning !== null &&
         of.name === device.key &&
         device.learningSinceMicros > Math.max(device.firstSeenMicros, noteOf(of.learning, 'firstMicros'))
-      if (isAnew) book.endLearning(of)
+      if (isAnew) registry.endLearning(of)
       if (of.learning === null) {
         if (!isLearner) return
         if (!findRoom(of, device)) return
         const firstMicros = Math.max(record.startMicros, device.learningSinceMicros)
-        const begun = book.beginLearning(of, createRowReservoir(shape))
+        const begun = registry.beginLearning(of, createRowReservoir(shape))
         setNote(begun, 'firstMicros', firstMicros)
         setNote(begun, 'seenMicros', device.firstSeenMicros)
       }
       noteLearning(of, of.learning as Learning, record, device, novel)
     },
     isProven(device) {
-      const of = book.get(ownerOf(device))
+      const of = registry.get(scopeOf(device))
       if (of === undefined) return false
       const { learning } = of
       if (learning !== null && progress.isJudged(learning)) return true
@@ -460,7 +463,7 @@ export async function openModelManager(
       steadyMicros -= byMicros
       progress.clockSet(byMicros)
       waitingToldMicros += byMicros
-      for (const of of book.all()) {
+      for (const of of registry.all()) {
         // the same record: a round of learning that is under way knows by it that nothing has changed
         const record = of.record as { trainedAtMicros: number } | null
         if (record !== null) record.trainedAtMicros += byMicros
@@ -473,7 +476,7 @@ export async function openModelManager(
     },
     advance: progress.advance,
     forget(device) {
-      const of = book.get(device)
+      const of = registry.get(device)
       if (of !== undefined) forget(of)
     },
     trainDue,
@@ -481,7 +484,7 @@ export async function openModelManager(
       ticks++
       trainDue()
       if (ticks % TICKS_BETWEEN_SWEEPS === 0) {
-        for (const of of book.all()) if (!isKnown(of.name)) forget(of)
+        for (const of of registry.all()) if (!isKnown(of.name)) forget(of)
       }
       if (ticks % TICKS_BETWEEN_SAVES === 0) void keep()
     },
@@ -500,34 +503,34 @@ export async function openModelManager(
       }
     },
     isJudged(device) {
-      const of = book.get(ownerOf(device))
+      const of = registry.get(scopeOf(device))
       if (hasBase || (of?.model ?? null) !== null) return true
       if (of === undefined || of.learning === null || of.damage !== null) return false
       // one of too few flows by its contacts alone, as it was said when it became ready; of one that has enough no model could be made
       return progress.isJudged(of.learning) && of.learning.reservoir.count < FEWEST_ROWS
     },
-    owners: () => [...book.all()].map((of) => reportOwner(of, progress)),
+    owners: () => [...registry.all()].map((of) => reportScope(of, progress)),
     warnings() {
       const [first, ...others] = [...trainer.failures]
-        .filter(([name]) => (book.get(name)?.learning ?? null) !== null)
+        .filter(([name]) => (registry.get(name)?.learning ?? null) !== null)
         .map(([, why]) => why)
       const failed = first === undefined ? [] : [withMore(first, others.length)]
-      const waiting = [...book.all()].filter(({ isWaiting }) => isWaiting).length
+      const waiting = [...registry.all()].filter(({ isWaiting }) => isWaiting).length
       if (waiting === 0) return failed
       const who = waiting === 1 ? 'one device or group waits' : `${waiting} devices or groups wait`
       return [...failed, `${who} for a place to learn (models.memory, models.maximum)`]
     },
-    ownerReport(device) {
-      const of = book.get(ownerOf(device))
-      return of === undefined ? null : reportOwner(of, progress)
+    scopeReport(device) {
+      const of = registry.get(scopeOf(device))
+      return of === undefined ? null : reportScope(of, progress)
     },
     report() {
-      const all = [...book.all()]
+      const all = [...registry.all()]
       return {
         owners: {
           waiting: all.filter(({ isWaiting }) => isWaiting).length,
-          learning: book.learners,
-          withModel: book.models,
+          learning: registry.learners,
+          withModel: registry.models,
         },
         trainings: { ...trainer.counts },
         learning: teacher?.report(decider.shadowCounts()) ?? null,

@@ -39,7 +39,7 @@ export function modelRoutes(room: ModelManager): FurtherRoutes {
 }
 
 /**
- * OwnerBook: the owners that are known (a device, a group, or all), whose model is in force, and who learns.
+ * ScopeRegistry: the owners that are known (a device, a group, or all), whose model is in force, and who learns.
  *
  * It holds the two bounds: an owner that learns has a whole reservoir reserved, of as many as there are `places`, and models
  * are `maximumModels` at most, of those that learn too. Who finds no room waits, or takes the place of another one: of one that is watched
@@ -60,7 +60,7 @@ export interface Learning {
   isOnDisk: boolean
 }
 
-export interface Owner {
+export interface ModelScope {
   readonly name: string
   model: JudgingModel | null
   /** As it was trained, of one that has learnt on. */
@@ -111,47 +111,50 @@ export function setNote({ reservoir }: Learning, name: LearningNote, value: numb
 }
 
 /** Whether the model in force is of what is being learnt. */
-export function isOfNow({ model, learning }: Owner): boolean {
+export function isOfNow({ model, learning }: ModelScope): boolean {
   return model !== null && (learning === null || noteOf(learning, 'hasModel') === 1)
 }
 
-export interface OwnerBook {
-  get(name: string): Owner | undefined
+export interface ScopeRegistry {
+  get(name: string): ModelScope | undefined
   /** Made where there is none. */
-  owner(name: string): Owner
-  all(): Iterable<Owner>
-  remove(of: Owner): void
-  putInForce(of: Owner, named: NamedModel, record: ModelRecord | null): void
+  scope(name: string): ModelScope
+  all(): Iterable<ModelScope>
+  remove(of: ModelScope): void
+  putInForce(of: ModelScope, named: NamedModel, record: ModelRecord | null): void
   /** The model in force with this id. */
   modelBy(id: string): JudgingModel | undefined
   /** Whether there is memory for one more that learns. */
   hasPlace(): boolean
   /** Whether the owner may begin to learn. */
-  hasRoom(of: Owner): boolean
+  hasRoom(of: ModelScope): boolean
   /** Who has to give its place to this owner, and why; null where nobody has to. */
-  whoMakesRoom(of: Owner, nowMicros: number): { readonly owner: Owner; readonly why: string } | null
-  beginLearning(of: Owner, reservoir: RowReservoir): Learning
-  endLearning(of: Owner): void
+  whoMakesRoom(of: ModelScope, nowMicros: number): { readonly scope: ModelScope; readonly why: string } | null
+  beginLearning(of: ModelScope, reservoir: RowReservoir): Learning
+  endLearning(of: ModelScope): void
   readonly learners: number
   readonly models: number
 }
 
-interface OwnerBounds {
+interface ScopeBounds {
   /** Reservoirs that there is memory for. */
   readonly places: number
   readonly maximumModels: number
 }
 
 /** @param row - from which all models judge. */
-export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Float64Array): OwnerBook {
-  const owners = new Map<string, Owner>()
+export function createScopeRegistry(
+  { places, maximumModels }: ScopeBounds,
+  row: Float64Array,
+): ScopeRegistry {
+  const scopes = new Map<string, ModelScope>()
   const byId = new Map<string, JudgingModel>()
   let learners = 0
   const hasPlace = (): boolean => learners < places
   let models = 0
-  const hasRoom = (of: Owner): boolean =>
+  const hasRoom = (of: ModelScope): boolean =>
     hasPlace() && (of.model !== null || models + learners < maximumModels)
-  const whyOf = (each: Owner, of: Owner, nowMicros: number): [rank: number, why: string] | null => {
+  const whyOf = (each: ModelScope, of: ModelScope, nowMicros: number): [rank: number, why: string] | null => {
     const learning = each.learning as Learning
     const [seen, last] = [noteOf(learning, 'seenMicros'), noteOf(learning, 'lastMicros')]
     const idleMicros = nowMicros - last
@@ -160,7 +163,7 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
     if (idleMicros >= IDLE_MICROS) return [2, `it was not seen for ${Math.floor(idleMicros / HOUR_MICROS)} h`]
     return isRandomised(each.name) && !isRandomised(of.name) ? [3, 'its address is a private one'] : null
   }
-  const endLearning = (of: Owner): void => {
+  const endLearning = (of: ModelScope): void => {
     if (of.learning !== null) learners--
     of.learning = null
     of.isWaiting = false
@@ -168,9 +171,9 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
     of.isBrokenTold = false
   }
   return {
-    get: (name) => owners.get(name),
-    owner(name) {
-      let found = owners.get(name)
+    get: (name) => scopes.get(name),
+    scope(name) {
+      let found = scopes.get(name)
       if (found === undefined) {
         found = {
           name,
@@ -183,14 +186,14 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
           damage: null,
           isBrokenTold: false,
         }
-        owners.set(name, found)
+        scopes.set(name, found)
       }
       return found
     },
-    all: () => owners.values(),
+    all: () => scopes.values(),
     remove(of) {
       endLearning(of)
-      if (!owners.delete(of.name) || of.model === null) return
+      if (!scopes.delete(of.name) || of.model === null) return
       byId.delete(of.model.id)
       models--
     },
@@ -209,16 +212,16 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
     whoMakesRoom(of, nowMicros) {
       // a model that stays makes no room for another one
       const mustFree = of.model === null && models + learners >= maximumModels
-      let found: { owner: Owner; why: string; rank: number; lastMicros: number } | null = null
-      for (const owner of owners.values()) {
-        if (owner.learning === null || owner === of || (mustFree && owner.model !== null)) continue
-        const reason = whyOf(owner, of, nowMicros)
+      let found: { scope: ModelScope; why: string; rank: number; lastMicros: number } | null = null
+      for (const scope of scopes.values()) {
+        if (scope.learning === null || scope === of || (mustFree && scope.model !== null)) continue
+        const reason = whyOf(scope, of, nowMicros)
         if (reason === null) continue
         const [rank, why] = reason
-        const lastMicros = noteOf(owner.learning, 'lastMicros')
+        const lastMicros = noteOf(scope.learning, 'lastMicros')
         const isBefore =
           found === null || rank < found.rank || (rank === found.rank && lastMicros < found.lastMicros)
-        if (isBefore) found = { owner, why, rank, lastMicros }
+        if (isBefore) found = { scope, why, rank, lastMicros }
       }
       return found
     },
@@ -249,27 +252,27 @@ export type ModelsPer = 'device' | 'group' | 'all'
 export const NO_GROUP = 'other'
 export const EVERYONE = 'all'
 
-export interface OwnerRule {
+export interface ScopeRule {
   readonly per: ModelsPer
   /** Devices' keys by the name of their group; empty but for `group`. */
   readonly groups: ReadonlyMap<string, readonly string[]>
 }
 
 /** The owner of a device. */
-export function createOwnerOf({ per, groups }: OwnerRule): (device: string) => string {
+export function createScopeOf({ per, groups }: ScopeRule): (device: string) => string {
   if (per === 'device') return (device) => device
   if (per === 'all') return () => EVERYONE
   const groupOf = createGroupOf(groups)
   return (device) => groupOf(device) ?? NO_GROUP
 }
 
-export function createGroupOf(groups: OwnerRule['groups']): (device: string) => string | null {
+export function createGroupOf(groups: ScopeRule['groups']): (device: string) => string | null {
   const groupOf = new Map<string, string>()
   for (const [group, devices] of groups) for (const device of devices) groupOf.set(device, group)
   return (device) => groupOf.get(device) ?? null
 }
 
 /** Without an extension. */
-export function ownerFileName(per: ModelsPer, owner: string): string {
+export function scopeFileName(per: ModelsPer, owner: string): string {
   return `${per}-${owner.replaceAll(':', '-')}`
 }

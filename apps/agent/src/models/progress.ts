@@ -22,7 +22,7 @@ import type { FlowRecord } from '@oddflow/flows'
 import { type BudgetSettings, DEFAULT_FALSE_ALERTS_PER_DAY, type DeviceSettings } from '../config/settings.js'
 import type { Device } from '../devices/device.js'
 import type { OwnModel } from '../page/api.js'
-import { isOfNow, type Learning, noteOf, type Owner } from './model-scopes.js'
+import { isOfNow, type Learning, type ModelScope, noteOf } from './model-scopes.js'
 import { FEWEST_ROWS, LEAST_ROWS, rowsToLearn } from './train.js'
 
 export interface LearningProgress {
@@ -36,17 +36,17 @@ export interface LearningProgress {
   readonly latestMicros: number
   rateFor(learning: Learning): number
   rowsFor(learning: Learning): number
-  isDue(of: Owner): boolean
+  isDue(of: ModelScope): boolean
   /** `judgeHours` are over. */
   isOverdue(learning: Learning): boolean
   /** It was judged with what it has shown, or has shown too little for a model. */
   isJudged(learning: Learning): boolean
   /** Its model has proved itself, and is of as many rows as its promise takes. */
-  isTight(of: Owner): boolean
+  isTight(of: ModelScope): boolean
   /** Flows of a proof. */
   provesAfter(learning: Learning): number
   /** What the flows say that came after the model of one that learns. */
-  proof(of: Owner): Proof
+  proof(of: ModelScope): Proof
 }
 
 /** `open`: more flows are needed. */
@@ -62,7 +62,7 @@ const MICROS_PER_DAY = 24 * MICROS_PER_HOUR
 export function createLearningProgress(
   { learnFlows, learnHours, judgeHours }: DeviceSettings,
   budget: BudgetSettings | null,
-  rowsPerOwner: number,
+  rowsPerScope: number,
   contract: FlowContract,
 ): LearningProgress {
   let latestMicros = 0
@@ -83,14 +83,14 @@ export function createLearningProgress(
     return budgetRate(budget.falseAlertsPerDay * Math.max(1, learning.devices.size), own)
   }
   const rowsFor = (learning: Learning): number =>
-    Math.min(rowsPerOwner, Math.max(LEAST_ROWS, rowsToLearn(contract, rateFor(learning))))
+    Math.min(rowsPerScope, Math.max(LEAST_ROWS, rowsToLearn(contract, rateFor(learning))))
   const isEnough = (learning: Learning): boolean =>
     learning.reservoir.count >= LEAST_ROWS &&
     noteOf(learning, 'flows') >= learnFlows &&
     lastedMicros(learning) >= learnHours * MICROS_PER_HOUR &&
     learning.reservoir.count >= rowsFor(learning)
   const provesAfter = (learning: Learning): number => Math.max(learnFlows, rowsFor(learning))
-  const proof = ({ learning, model }: Owner): Proof => {
+  const proof = ({ learning, model }: ModelScope): Proof => {
     if (learning === null || model === null) return 'open'
     const flows = noteOf(learning, 'provingFlows')
     if (flows < provesAfter(learning)) return 'open'
@@ -100,7 +100,7 @@ export function createLearningProgress(
   }
   const isOverdue = (learning: Learning): boolean =>
     latestMicros - noteOf(learning, 'firstMicros') >= Math.max(learnHours, judgeHours) * MICROS_PER_HOUR
-  const isTight = (of: Owner): boolean => {
+  const isTight = (of: ModelScope): boolean => {
     const { learning } = of
     if (learning === null || !isOfNow(of)) return false
     if (proof(of) !== 'kept') return false
@@ -154,7 +154,11 @@ export function promisedShare({ falsePositiveRate, calibration }: Threshold): nu
 }
 
 /** Whether the rows of a device make its owner's model. @param hasBase - whether a model judges those without one of their own. */
-export function mustLearn({ name, model, record, damage }: Owner, device: Device, hasBase: boolean): boolean {
+export function mustLearn(
+  { name, model, record, damage }: ModelScope,
+  device: Device,
+  hasBase: boolean,
+): boolean {
   if (device.state !== 'learning') {
     // else nothing would judge it, or not what did before
     return device.state !== 'paused' && model === null && (damage === 'lost' || !hasBase)
@@ -172,7 +176,7 @@ function perDay(flows: number, micros: number): number {
 
 /**
  * What is told of the models that are made here: by `models list`, `devices list`, the counters and the metrics. Plain
- * data of numbers and names; `reportOwner` makes the part on one owner.
+ * data of numbers and names; `reportScope` makes the part on one owner.
  */
 
 /**
@@ -181,7 +185,7 @@ function perDay(flows: number, micros: number): number {
  * one that does not, `rows` are those that its model was trained with and `rowsNeeded` is null. What is said of a promise is
  * null without a model.
  */
-export interface OwnerReport extends OwnModel {
+export interface ScopeReport extends OwnModel {
   /** Flows seen while learning. */
   readonly flows: number
   /** What its training found of the model in force; null without one. What one found that was refused is in `refused`. */
@@ -218,7 +222,7 @@ export interface OnlineReport {
 /** Scored flows of owners whose model has learnt on, by whether it and the model as it was trained find them novel. */
 export type ShadowCounts = Readonly<Record<'bothNormal' | 'bothNovel' | 'onlyNow' | 'onlyTrained', number>>
 
-export function reportOwner(of: Owner, progress: LearningProgress): OwnerReport {
+export function reportScope(of: ModelScope, progress: LearningProgress): ScopeReport {
   const { learning, record } = of
   const threshold = of.model?.saved.threshold ?? null
   const proving =

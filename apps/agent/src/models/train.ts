@@ -24,7 +24,7 @@ import {
 } from '@oddflow/detectors'
 import { trainModel } from '@oddflow/program'
 import type { Log } from '../log.js'
-import { type Learning, noteOf, type Owner, type OwnerBook, setNote } from './model-scopes.js'
+import { type Learning, type ModelScope, noteOf, type ScopeRegistry, setNote } from './model-scopes.js'
 import type { ModelRecord, ModelStore } from './model-store.js'
 import type { LearningProgress } from './progress.js'
 
@@ -138,9 +138,9 @@ function novelShare(saved: SavedModel, rows: Float64Array): number {
  * is judged with what it has shown is never refused as unsettled: it is the best that there is.
  */
 
-interface OwnerTrainerOptions {
+interface ScopeTrainerOptions {
   readonly contract: FlowContract
-  readonly book: OwnerBook
+  readonly registry: ScopeRegistry
   readonly progress: LearningProgress
   readonly store: ModelStore
   readonly train: (job: TrainingJob) => Promise<TrainedRows>
@@ -148,22 +148,22 @@ interface OwnerTrainerOptions {
   /** Of a latest half that is unlike the earlier one, beyond what the threshold promises. */
   readonly stableShare: number
   /** A new model is in force. */
-  readonly onTrained: (of: Owner) => void
+  readonly onTrained: (of: ModelScope) => void
   readonly seed: number
   readonly oddflowVersion: string
   readonly log: Log
 }
 
-interface OwnerTrainer {
+interface ScopeTrainer {
   /** Never rejects. */
-  train(of: Owner, learning: Learning): Promise<void>
+  train(of: ModelScope, learning: Learning): Promise<void>
   readonly counts: { accepted: number; unsettled: number; failed: number }
   /** Why the last training of an owner made no model, by owner; none of those whose last one made one. */
   readonly failures: Map<string, string>
 }
 
-export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
-  const { contract, book, progress, store, log, seed, oddflowVersion } = options
+export function createScopeTrainer(options: ScopeTrainerOptions): ScopeTrainer {
+  const { contract, registry, progress, store, log, seed, oddflowVersion } = options
   const counts = { accepted: 0, unsettled: 0, failed: 0 }
   const failures = new Map<string, string>()
   return {
@@ -223,7 +223,7 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         if (isJudgement) setNote(learning, 'judged', 1)
         of.isBrokenTold = false
         again(1)
-        book.putInForce(of, { saved, sha256: record.sha256 }, record)
+        registry.putInForce(of, { saved, sha256: record.sha256 }, record)
         options.onTrained(of)
         counts.accepted++
         log.info(
@@ -234,7 +234,7 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         if (isJudgement) setNote(learning, 'judged', 1)
         again(2)
         const failure = `${of.name}: no model was made: ${error instanceof Error ? error.message : error}`
-        if (book.get(of.name) === of) failures.set(of.name, failure)
+        if (registry.get(of.name) === of) failures.set(of.name, failure)
         log.warn(`${failure}; trying again`)
       }
     },
@@ -282,7 +282,7 @@ export function checkAttacks(saved: SavedModel, attacks: readonly Float64Array[]
 }
 
 function refusalText(
-  { name, model }: Owner,
+  { name, model }: ModelScope,
   { rows, unsettledShare }: TrainedRows,
   stableShare: number,
 ): string {

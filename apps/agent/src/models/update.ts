@@ -22,7 +22,7 @@ import {
 } from '@oddflow/detectors'
 import type { LearningSettings } from '../config/settings.js'
 import type { Log } from '../log.js'
-import type { Owner, OwnerBook } from './model-scopes.js'
+import type { ModelScope, ScopeRegistry } from './model-scopes.js'
 import type { ModelRecord, ModelStore } from './model-store.js'
 import type { OnlineReport, ShadowCounts } from './progress.js'
 import { checkAttacks, withoutRows } from './train.js'
@@ -106,11 +106,11 @@ export function createOnlineRows({
  * that the guard had undone changes nothing, nor does one that fails; both are counted.
  */
 
-interface OwnerTeacherOptions {
+interface ScopeUpdaterOptions {
   readonly learning: LearningSettings
   readonly dimension: number
   readonly maximumDevices: number
-  readonly book: OwnerBook
+  readonly registry: ScopeRegistry
   readonly store: ModelStore
   readonly learnOn: (job: LearningJob) => Promise<LearntRows>
   readonly attackRows: (owner: string) => readonly Float64Array[]
@@ -118,15 +118,15 @@ interface OwnerTeacherOptions {
   readonly log: Log
 }
 
-interface OwnerTeacher {
+interface ScopeUpdater {
   readonly rows: OnlineRows
   /** Never rejects. */
-  teach(of: Owner): Promise<void>
+  teach(of: ModelScope): Promise<void>
   report(shadow: ShadowCounts): OnlineReport
 }
 
-export function createOwnerTeacher(options: OwnerTeacherOptions): OwnerTeacher {
-  const { book, store, dimension, maximumDevices, learning, log } = options
+export function createScopeUpdater(options: ScopeUpdaterOptions): ScopeUpdater {
+  const { registry, store, dimension, maximumDevices, learning, log } = options
   const online = createOnlineRows({ ...learning, dimension, maximumDevices })
   const taught = { learnt: 0, heldBack: 0, disregarded: 0, refused: 0 }
   const rounds = { accepted: 0, refused: 0, failed: 0 }
@@ -144,7 +144,7 @@ export function createOwnerTeacher(options: OwnerTeacherOptions): OwnerTeacher {
         // whatever came is no model until it is read
         const saved = learnt.refused ? null : decodeModelFile(learnt.file)
         // trained anew, or forgotten, meanwhile
-        if (of.record !== record || book.get(of.name) !== of) return
+        if (of.record !== record || registry.get(of.name) !== of) return
         if (saved !== null) checkAttacks(saved, attacks)
         if (saved === null) {
           rounds.refused++
@@ -159,7 +159,7 @@ export function createOwnerTeacher(options: OwnerTeacherOptions): OwnerTeacher {
           rows: record.rows + learnt.learnt,
         }
         await store.write(next, learnt.file)
-        book.putInForce(of, { saved, sha256: next.sha256 }, next)
+        registry.putInForce(of, { saved, sha256: next.sha256 }, next)
         rounds.accepted++
         for (const key of ['learnt', 'heldBack', 'disregarded'] as const) taught[key] += learnt[key]
       } catch (error) {

@@ -81,12 +81,12 @@ interface MadeHere {
 
 /** Rows of those that learn, models of the others, and one training. */
 function bytesOfLearning({ models: settings, online, dimension }: MadeHere): number {
-  const { memoryBytes, maximum, rowsPerOwner } = settings
+  const { memoryBytes, maximum, rowsPerScope } = settings
   // each model and its scorer, the few explainers, and the rows of a training three times: copied, in its process, scaled
   const models = (2 * maximum + 4) * modelBytesOf(dimension)
   // of those that learn on the model as it was trained too, and the rows of the next round
   const learntOn = online === null ? 0 : onlineBytes(maximum, online, dimension)
-  return memoryBytes + models + learntOn + TRAINING_BYTES + 24 * rowsPerOwner * dimension
+  return memoryBytes + models + learntOn + TRAINING_BYTES + 24 * rowsPerScope * dimension
 }
 
 /** What models that learn on take beside the others; the default ceiling is higher by as much. */

@@ -134,7 +134,7 @@ function readyText(
   // a silence up to now counts
   const device = { ...of, lastSeenMicros: Math.max(of.lastSeenMicros, atMicros) }
   const { key, address, name, state, flows, learningSinceMicros, lastSeenMicros } = device
-  const model = models?.ownerReport(key) ?? null
+  const model = models?.scopeReport(key) ?? null
   const hours = Math.round((lastSeenMicros - learningSinceMicros) / 3_600_000_000)
   const promise = models === null ? '' : `: ${alarmsText(device, model) || noModelText(models.isJudged(key))}`
   const next =
@@ -195,7 +195,7 @@ export function controlAnswers(
     return { devices: { table, word, describe }, further }
   }
   const describe = (device: Device): object => {
-    const model = models.ownerReport(device.key)
+    const model = models.scopeReport(device.key)
     const contacts = usualContactTexts(device, table)
     return { model, isJudged: models.isJudged(device.key), forecast: forecast(device, model), contacts }
   }

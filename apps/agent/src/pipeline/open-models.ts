@@ -12,7 +12,7 @@ import { PEER_NAMES_BYTES } from '../devices/peer-names.js'
 import { keptPacketsBytes } from '../evidence/evidence.js'
 import type { AnswerBook } from '../incidents/answers.js'
 import { devicesOfModels, type ModelManager, openModelManager } from '../models/model-manager.js'
-import { createOwnerOf, ownerFileName } from '../models/model-scopes.js'
+import { createScopeOf, scopeFileName } from '../models/model-scopes.js'
 import { createModelStore } from '../models/model-store.js'
 import { learnInChild, trainInChild } from '../training/train-in-child.js'
 import { VERSION } from '../version.js'
@@ -67,7 +67,7 @@ export async function openThresholds(
 export interface GivenModels {
   /** Of all, or of those without one of their own. */
   readonly base: ModelFile | null
-  readonly byOwner: ReadonlyMap<string, ModelFile>
+  readonly byScope: ReadonlyMap<string, ModelFile>
   readonly contract: FlowContract
   readonly memory: MemoryPlan
 }
@@ -77,15 +77,15 @@ export function readModels(settings: Settings): GivenModels {
   const { model, models, modelKey } = settings
   const publicKey = modelKey === null ? null : readPublicKey(modelKey)
   const base = model === null ? null : readModelFile(model, { onlyRegular: true, publicKey })
-  const byOwner = new Map(
+  const byScope = new Map(
     Object.entries(models?.files ?? {}).map(([owner, file]) => [
       owner,
       readModelFile(file, { onlyRegular: true, publicKey }),
     ]),
   )
-  const [first] = [...(base === null ? [] : [base]), ...byOwner.values()]
+  const [first] = [...(base === null ? [] : [base]), ...byScope.values()]
   const contract = first?.saved.contract ?? contractOf((models as ModelsSettings).features)
-  for (const [owner, file] of byOwner) {
+  for (const [owner, file] of byScope) {
     const name = models?.files[owner] ?? ''
     try {
       checkSameContract(contract, file.saved.contract)
@@ -104,12 +104,12 @@ export function readModels(settings: Settings): GivenModels {
       new ContractMismatchError('was trained on feature rows, not on captures; train on captures'),
     )
   }
-  const bytes = [base, ...byOwner.values()].reduce((sum, file) => sum + (file?.sizeBytes ?? 0), 0)
+  const bytes = [base, ...byScope.values()].reduce((sum, file) => sum + (file?.sizeBytes ?? 0), 0)
   const learning =
     models === null ? null : { models, online: settings.learning, dimension: contract.dimension }
   return {
     base,
-    byOwner,
+    byScope,
     contract,
     memory: planMemory(
       settings.memoryLimitBytes,
@@ -166,7 +166,7 @@ export async function openModels(
   known: KnownDevices,
   attackRows: AnswerBook['attackRows'],
 ): Promise<OpenedModels> {
-  const { base, byOwner, contract } = given
+  const { base, byScope, contract } = given
   const { models, state, devices } = settings
   const forAnnouncements = announced(base)
   const announceBy = ({ base }: GivenModels): void => {
@@ -180,28 +180,28 @@ export async function openModels(
     }
     return { ...one, replaceGiven, room: null, forAnnouncements, known }
   }
-  const store = createModelStore(files, state, (owner) => ownerFileName(models.per, owner))
+  const store = createModelStore(files, state, (owner) => scopeFileName(models.per, owner))
   const found =
     known.from === 'lost' && models.per === 'device'
       ? { ...known, devices: await devicesOfModels(store, faults) }
       : known
-  const ownerOf = createOwnerOf({ per: models.per, groups: new Map(Object.entries(models.groups)) })
+  const scopeOf = createScopeOf({ per: models.per, groups: new Map(Object.entries(models.groups)) })
   const room = await openModelManager(
     {
       contract,
-      ownerOf,
-      attackRows: (owner) => attackRows((device) => ownerOf(device) === owner),
+      scopeOf,
+      attackRows: (owner) => attackRows((device) => scopeOf(device) === owner),
       localNetworks: settings.localNetworks,
       devices,
       budget: settings.budget,
       limits: {
-        rowsPerOwner: models.rowsPerOwner,
+        rowsPerScope: models.rowsPerScope,
         memoryBytes: models.memoryBytes,
         trainWithinSeconds: models.trainWithinSeconds,
         maximumModels: models.maximum,
       },
       base,
-      given: byOwner,
+      given: byScope,
       store,
       train: (job) => trainInChild(job, models.trainWithinSeconds, stop),
       learning: settings.learning,
@@ -214,7 +214,7 @@ export async function openModels(
     found.devices,
   )
   const replaceGiven = (next: GivenModels): void => {
-    room.replaceGiven(next.base, next.byOwner)
+    room.replaceGiven(next.base, next.byScope)
     announceBy(next)
   }
   return { decider: room, explain: room.explain, replaceGiven, room, forAnnouncements, known: found }

@@ -132,7 +132,7 @@ async function openDashboard(
     throw fileError('write', state, error)
   })
   const models =
-    room === null ? null : { ownerReport: room.ownerReport, change: modelRoutes(room)['/models'] }
+    room === null ? null : { scopeReport: room.scopeReport, change: modelRoutes(room)['/models'] }
   const sessions = createSessions(token, clock, ended, (all) =>
     writeToken(files, state, { token, ended: all }).catch((error: unknown) => {
       throw fileError('write', state, error)

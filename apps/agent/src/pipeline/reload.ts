@@ -57,9 +57,9 @@ export function createReload(options: ReloadOptions): () => Promise<void> {
 
 /** Names and first digits of the models that differ. */
 function changedModels(before: GivenModels, next: GivenModels): string[] {
-  const all = ({ base, byOwner }: GivenModels) => [
+  const all = ({ base, byScope }: GivenModels) => [
     ...(base === null ? [] : [['', base] as const]),
-    ...byOwner,
+    ...byScope,
   ]
   const old = new Map(all(before).map(([owner, { sha256 }]) => [owner, sha256]))
   return all(next)

@@ -124,7 +124,7 @@ export interface DashboardIncidents {
 
 export interface DashboardModels {
   /** The model that judges a device; null where nothing is known of its own. */
-  ownerReport(device: string): OwnModel | null
+  scopeReport(device: string): OwnModel | null
   /** What a person asked for, as over the control socket. */
   change(body: unknown): Promise<unknown>
 }
@@ -371,7 +371,7 @@ function shownDevices(
     (a, b) => ORDER[a.state] - ORDER[b.state] || b.lastSeenMicros - a.lastSeenMicros,
   )
   const shown = all.slice(0, MAXIMUM_DEVICES).map((device) => {
-    const model = models?.ownerReport(device.key) ?? null
+    const model = models?.scopeReport(device.key) ?? null
     return {
       ...toldOf(device),
       novelShare: recentNovelShare(device),

@@ -13,9 +13,9 @@ import { openControlSocket } from '../../src/devices/control-socket.js'
 import { createDevice, type Device } from '../../src/devices/device.js'
 import { createDeviceTable, writeKnownDevices } from '../../src/devices/device-table.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
-import { ownerFileName } from '../../src/models/model-scopes.js'
+import { scopeFileName } from '../../src/models/model-scopes.js'
 import { createModelStore } from '../../src/models/model-store.js'
-import type { OwnerReport } from '../../src/models/progress.js'
+import type { ScopeReport } from '../../src/models/progress.js'
 import { trainRows } from '../../src/models/train.js'
 import { controlAnswers } from '../../src/pipeline/open-devices.js'
 import { run } from '../../src/run.js'
@@ -25,7 +25,7 @@ import { iatSizeContract, wanderingRows } from '../support/rows.js'
 
 const key = '02:00:00:00:00:01'
 const now = 1_800_000_000_000_000
-const broken: OwnerReport = {
+const broken: ScopeReport = {
   owner: key,
   model: '0123456789abcdef',
   ...brokenProof,
@@ -57,7 +57,7 @@ const device = (changes: Partial<Device> = {}): Device => ({
   ...changes,
 })
 
-async function running(report: OwnerReport, work: (state: string) => Promise<void>): Promise<void> {
+async function running(report: ScopeReport, work: (state: string) => Promise<void>): Promise<void> {
   const state = temporaryFolder()
   const socket = await openControlSocket(state)
   const table = createDeviceTable(DEFAULT_DEVICES, [device()])
@@ -204,7 +204,7 @@ describe('of a state folder alone', () => {
   it('devices list tells of kept models, and promises nothing of one whose proof had not ended', async () => {
     const state = temporaryFolder()
     await writeKnownDevices(nodeFileSystem, state, [device()])
-    const store = createModelStore(nodeFileSystem, state, (owner) => ownerFileName('device', owner))
+    const store = createModelStore(nodeFileSystem, state, (owner) => scopeFileName('device', owner))
     const { file, rows, unsettledShare } = trainRows({
       rows: wanderingRows(200, 5, createRng(1)),
       contract: iatSizeContract(3),
@@ -226,7 +226,7 @@ describe('of a state folder alone', () => {
       },
       file,
     )
-    const listed = async (): Promise<{ model: OwnerReport }> => {
+    const listed = async (): Promise<{ model: ScopeReport }> => {
       said = ''
       await listDevices({ state, format: 'json' })
       return JSON.parse(said)

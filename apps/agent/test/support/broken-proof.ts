@@ -1,5 +1,5 @@
 /** What is told of a model whose proof is broken, and whose next training was refused. */
-import type { OwnerReport } from '../../src/models/progress.js'
+import type { ScopeReport } from '../../src/models/progress.js'
 
 export const brokenProof = {
   state: 'trained',
@@ -12,4 +12,4 @@ export const brokenProof = {
   proving: { state: 'broken', flows: 896, needed: 20, novel: 398 },
   refused: { rows: 1000, unsettledShare: 0.365 },
   damage: null,
-} as const satisfies Partial<OwnerReport>
+} as const satisfies Partial<ScopeReport>

@@ -9,7 +9,7 @@ import { DEFAULT_DEVICES, type LearningSettings } from '../../src/config/setting
 import { createDevice, type Device } from '../../src/devices/device.js'
 import { type FileSystem, nodeFileSystem } from '../../src/files/file-system.js'
 import { type ModelManager, openModelManager } from '../../src/models/model-manager.js'
-import { createOwnerOf, ownerFileName } from '../../src/models/model-scopes.js'
+import { createScopeOf, scopeFileName } from '../../src/models/model-scopes.js'
 import { createModelStore } from '../../src/models/model-store.js'
 import { type TrainedRows, type TrainingJob, trainRows } from '../../src/models/train.js'
 import { createOnlineRows, learnOn } from '../../src/models/update.js'
@@ -42,15 +42,15 @@ async function gateway(
   const room = await openModelManager(
     {
       contract,
-      ownerOf: createOwnerOf({ per: 'device', groups: new Map() }),
+      scopeOf: createScopeOf({ per: 'device', groups: new Map() }),
       localNetworks: [parseNetwork('192.168.0.0/16')],
       devices: { ...DEFAULT_DEVICES, learnHours: 1, learnFlows: 200 },
       // of a flow a minute, one in a hundred
       budget: { falseAlertsPerDay: 14.6, per: 'device', calibration: null, calibrateHours: 24 },
-      limits: { rowsPerOwner: 400, memoryBytes: 100_000, trainWithinSeconds: 10, maximumModels: 8 },
+      limits: { rowsPerScope: 400, memoryBytes: 100_000, trainWithinSeconds: 10, maximumModels: 8 },
       base: null,
       given: new Map(),
-      store: createModelStore(files, folder, (owner) => ownerFileName('device', owner)),
+      store: createModelStore(files, folder, (owner) => scopeFileName('device', owner)),
       train,
       learning: { rowsPerHour: 1000, everyRows: EVERY, shadowAgrees: true, ...learning },
       learnOn: async (job) => learnOn(job),
@@ -94,7 +94,7 @@ const verdictOn = (room: ModelManager, sizes: number) => {
 
 /** Whether a device has a model of its own, of what it shows now. */
 const isTrained = (room: ModelManager, key: string): boolean =>
-  ['trained', 'learnt-on'].includes(room.ownerReport(key)?.state ?? '')
+  ['trained', 'learnt-on'].includes(room.scopeReport(key)?.state ?? '')
 
 async function watching(learning: Partial<LearningSettings> = {}, files: FileSystem = nodeFileSystem) {
   const opened = await gateway(learning, temporaryFolder(), [], files)
@@ -122,7 +122,7 @@ describe('a model that learns on', () => {
     const onlyTrained = (after?.shadow.onlyTrained ?? 0) - (before?.shadow.onlyTrained ?? 0)
     const bothNovel = (after?.shadow.bothNovel ?? 0) - (before?.shadow.bothNovel ?? 0)
     expect(before?.rounds.accepted).toBeGreaterThan(20)
-    expect(room.ownerReport(KEY)).toMatchObject({ state: 'learnt-on' })
+    expect(room.scopeReport(KEY)).toMatchObject({ state: 'learnt-on' })
     expect(novel).toBeLessThan((onlyTrained + bothNovel) / 2)
     expect(verdictOn(room, 1200)).toMatchObject({ novel: true, shadow: { novel: true } })
   })
@@ -162,29 +162,29 @@ describe('a model that learns on', () => {
 
   it('goes back to the bytes that were trained, learns no more then, and goes forward on a word', async () => {
     const { room, device, folder } = await watching()
-    const first = room.ownerReport(KEY)?.model ?? null
+    const first = room.scopeReport(KEY)?.model ?? null
     const bytes = fileOf(folder, first)
     const score = verdictOn(room, 90).score
     await show(room, device, 3 * EVERY)
-    const learnt = room.ownerReport(KEY)
+    const learnt = room.scopeReport(KEY)
     expect(learnt).toMatchObject({ state: 'learnt-on', previous: first })
     expect(learnt?.model).not.toBe(first)
     expect(verdictOn(room, 90).shadow).toMatchObject({ score, model: first })
     expect(await room.rollback(KEY)).toBe(null)
-    expect(room.ownerReport(KEY)).toMatchObject({ state: 'trained', model: first, previous: learnt?.model })
+    expect(room.scopeReport(KEY)).toMatchObject({ state: 'trained', model: first, previous: learnt?.model })
     expect(fileOf(folder, first)).toEqual(bytes)
     const back = verdictOn(room, 90)
     expect(back.score).toBe(score)
     expect(back.shadow).toBe(undefined)
     await show(room, device, 2 * EVERY)
-    expect(room.ownerReport(KEY)?.model).toBe(first)
+    expect(room.scopeReport(KEY)?.model).toBe(first)
     const again = await gateway({}, folder, [device])
     await show(again.room, device, 2 * EVERY)
-    expect(again.room.ownerReport(KEY)?.model).toBe(first)
+    expect(again.room.scopeReport(KEY)?.model).toBe(first)
     expect(await again.room.rollback(KEY)).toBe(null)
-    expect(again.room.ownerReport(KEY)).toMatchObject({ state: 'learnt-on', model: learnt?.model })
+    expect(again.room.scopeReport(KEY)).toMatchObject({ state: 'learnt-on', model: learnt?.model })
     await show(again.room, device, EVERY)
-    expect(again.room.ownerReport(KEY)?.model).not.toBe(learnt?.model)
+    expect(again.room.scopeReport(KEY)?.model).not.toBe(learnt?.model)
   })
 
   it('goes on after a restart as if nothing had been, and keeps two files', async () => {
@@ -194,11 +194,11 @@ describe('a model that learns on', () => {
     cpSync(folder, copy, { recursive: true })
     const alike = { ...device }
     const { room: again } = await gateway({}, copy, [alike])
-    expect(again.ownerReport(KEY)).toMatchObject({ state: 'learnt-on', model: room.ownerReport(KEY)?.model })
+    expect(again.scopeReport(KEY)).toMatchObject({ state: 'learnt-on', model: room.scopeReport(KEY)?.model })
     expect(verdictOn(again, 85)).toEqual(verdictOn(room, 85))
     await show(room, device, 3 * EVERY)
     await show(again, alike, 3 * EVERY)
-    expect(again.ownerReport(KEY)?.model).toBe(room.ownerReport(KEY)?.model)
+    expect(again.scopeReport(KEY)?.model).toBe(room.scopeReport(KEY)?.model)
     expect(readdirSync(join(copy, 'models')).filter((name) => name.endsWith('.oddflow'))).toHaveLength(2)
   })
 
@@ -209,11 +209,11 @@ describe('a model that learns on', () => {
       const first = faults.steps
       faults.fails = (at) => at >= first + step
       await show(room, device, EVERY)
-      const inForce = room.ownerReport(KEY)?.model
+      const inForce = room.scopeReport(KEY)?.model
       const again = await gateway({}, folder, [device])
-      const kept = again.room.ownerReport(KEY)?.model
+      const kept = again.room.scopeReport(KEY)?.model
       expect(kept).not.toBe(null)
-      if (inForce !== room.ownerReport(KEY)?.previous && room.report().learning?.rounds.accepted === 1) {
+      if (inForce !== room.scopeReport(KEY)?.previous && room.report().learning?.rounds.accepted === 1) {
         expect(kept).toBe(inForce)
       }
       expect(room.report().learning?.rounds).toMatchObject(

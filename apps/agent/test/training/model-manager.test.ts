@@ -15,7 +15,7 @@ import {
   type ModelManagerOptions,
   openModelManager,
 } from '../../src/models/model-manager.js'
-import { createOwnerOf, type OwnerRule, ownerFileName } from '../../src/models/model-scopes.js'
+import { createScopeOf, type ScopeRule, scopeFileName } from '../../src/models/model-scopes.js'
 import { createModelStore } from '../../src/models/model-store.js'
 import { type TrainingJob, trainRows } from '../../src/models/train.js'
 import { learnOn } from '../../src/models/update.js'
@@ -41,22 +41,22 @@ async function gateway(
   folder = temporaryFolder(),
   changes: Partial<ModelManagerOptions> = {},
   known: Device[] = [],
-  rule: OwnerRule = { per: 'device', groups: new Map() },
+  rule: ScopeRule = { per: 'device', groups: new Map() },
   files = nodeFileSystem,
 ): Promise<Gateway> {
   const log = keepingLog()
   const room = await openModelManager(
     {
       contract,
-      ownerOf: createOwnerOf(rule),
+      scopeOf: createScopeOf(rule),
       localNetworks: [parseNetwork('192.168.0.0/16')],
       devices: { ...DEFAULT_DEVICES, learnHours: 1, learnFlows: 100 },
       // a flow a minute: 1,440 a day, so that 144 false alerts a day are a tenth of them, which 18 rows keep
       budget: { falseAlertsPerDay: 144, per: 'device', calibration: null, calibrateHours: 24 },
-      limits: { rowsPerOwner: 200, memoryBytes: 100_000, trainWithinSeconds: 10, maximumModels: 8 },
+      limits: { rowsPerScope: 200, memoryBytes: 100_000, trainWithinSeconds: 10, maximumModels: 8 },
       base: null,
       given: new Map(),
-      store: createModelStore(files, folder, (owner) => ownerFileName(rule.per, owner)),
+      store: createModelStore(files, folder, (owner) => scopeFileName(rule.per, owner)),
       train: async (job) => trainRows(job),
       learning: null,
       learnOn: async (job) => learnOn(job),
@@ -90,17 +90,17 @@ function show(room: ModelManager, device: Device, flows: number, change = 0, min
 
 /** A watched device shows what it did before, until its model has proved itself. */
 async function settle(room: ModelManager, of: Device, change = 0): Promise<void> {
-  for (let i = 0; i < 20 && room.ownerReport(of.key)?.proving !== null; i++) {
+  for (let i = 0; i < 20 && room.scopeReport(of.key)?.proving !== null; i++) {
     show(room, of, 101, change)
     await train(room)
   }
-  expect(room.ownerReport(of.key)?.proving).toBe(null)
+  expect(room.scopeReport(of.key)?.proving).toBe(null)
 }
 
 const device = (n: number): Device => createDevice(keyOf(n), `192.168.0.${n}`, START)
 /** Whether a device has a model of its own, of what it shows now. */
 const isTrained = (room: ModelManager, key: string): boolean =>
-  ['trained', 'learnt-on'].includes(room.ownerReport(key)?.state ?? '')
+  ['trained', 'learnt-on'].includes(room.scopeReport(key)?.state ?? '')
 const train = async (room: ModelManager): Promise<void> => {
   room.trainDue()
   await room.idle()
@@ -276,7 +276,7 @@ describe('a manager of models', () => {
   })
 
   it('has one model for a group and one for all others', async () => {
-    const rule: OwnerRule = { per: 'group', groups: new Map([['cameras', [keyOf(1), keyOf(2)]]]) }
+    const rule: ScopeRule = { per: 'group', groups: new Map([['cameras', [keyOf(1), keyOf(2)]]]) }
     const { room } = await gateway(temporaryFolder(), {}, [], rule)
     const all = [device(1), device(2), device(3)]
     for (const each of all) show(room, each, 110, each === all[2] ? 1000 : 0)
@@ -290,7 +290,7 @@ describe('a manager of models', () => {
 
   it('keeps within its memory: who finds no place waits, and gets one when it is free', async () => {
     const limits = {
-      rowsPerOwner: 200,
+      rowsPerScope: 200,
       memoryBytes: 2 * 8 * 6 * 200,
       trainWithinSeconds: 10,
       maximumModels: 8,
@@ -310,7 +310,7 @@ describe('a manager of models', () => {
   describe('where places are short', () => {
     /** Given by their makers. */
     const own = (n: number): Device => createDevice(`00${keyOf(n).slice(2)}`, `192.168.0.${n}`, START)
-    const few = { rowsPerOwner: 200, memoryBytes: 2 * 8 * 6 * 200, trainWithinSeconds: 10, maximumModels: 8 }
+    const few = { rowsPerScope: 200, memoryBytes: 2 * 8 * 6 * 200, trainWithinSeconds: 10, maximumModels: 8 }
     const learners = (room: ModelManager): string[] =>
       room
         .owners()
@@ -440,7 +440,7 @@ describe('a manager of models', () => {
     await train(room)
     expect(isTrained(room, a.key)).toBe(true)
     expect(room.isProven(a.key)).toBe(false)
-    const first = room.ownerReport(a.key)?.model
+    const first = room.scopeReport(a.key)?.model
     // from here on one of twenty-five is of another kind
     const others = async (): Promise<void> => {
       show(room, a, 24)
@@ -449,11 +449,11 @@ describe('a manager of models', () => {
     }
     for (let i = 0; i < 8; i++) await others()
     expect(room.isProven(a.key)).toBe(false)
-    expect(room.ownerReport(a.key)?.model).not.toBe(first)
+    expect(room.scopeReport(a.key)?.model).not.toBe(first)
     expect(room.report().trainings).toMatchObject({ accepted: 2 })
     for (let i = 0; i < 24 && room.isProven(a.key) === false; i++) await others()
     expect(room.isProven(a.key)).toBe(true)
-    const { proving, falseAlarmShare } = room.ownerReport(a.key)!
+    const { proving, falseAlarmShare } = room.scopeReport(a.key)!
     expect(proving!.flows).toBeGreaterThanOrEqual(198)
     expect(proving!.novel / proving!.flows).toBeLessThanOrEqual(falseAlarmShare!)
   })
@@ -463,18 +463,18 @@ describe('a manager of models', () => {
     const a = device(1)
     show(room, a, 200)
     await train(room)
-    expect(room.ownerReport(a.key)).toMatchObject({
+    expect(room.scopeReport(a.key)).toMatchObject({
       keepsPromise: true,
       modelRows: 200,
       proving: { state: 'open', flows: 0, needed: 198, novel: 0 },
     })
     show(room, a, 195, 600)
-    expect(room.ownerReport(a.key)?.proving?.state).toBe('open')
+    expect(room.scopeReport(a.key)?.proving?.state).toBe('open')
     show(room, a, 25, 600)
-    const inForce = room.ownerReport(a.key)
+    const inForce = room.scopeReport(a.key)
     await train(room)
     // half of the rows are unlike the other half, so that no other model takes its place
-    expect(room.ownerReport(a.key)).toMatchObject({
+    expect(room.scopeReport(a.key)).toMatchObject({
       state: 'trained',
       model: inForce?.model,
       modelRows: 200,
@@ -483,7 +483,7 @@ describe('a manager of models', () => {
       proving: { state: 'broken', flows: 220, needed: 196 },
       refused: { rows: 200 },
     })
-    expect(room.ownerReport(a.key)?.proving?.novel).toBeGreaterThan(200)
+    expect(room.scopeReport(a.key)?.proving?.novel).toBeGreaterThan(200)
     expect(log.lines.filter((line) => line.includes('false alarms exceed the limit'))).toEqual([
       expect.stringMatching(/of 19\d later flows are novel, 1\.0 % were promised; retraining/),
     ])
@@ -495,12 +495,12 @@ describe('a manager of models', () => {
     const a = device(1)
     show(room, a, 110)
     await train(room)
-    expect(room.ownerReport(a.key)).toMatchObject({ rowsNeeded: 20, proving: { needed: 100 } })
+    expect(room.scopeReport(a.key)).toMatchObject({ rowsNeeded: 20, proving: { needed: 100 } })
     // twenty would do for the budget alone
     show(room, a, 99)
-    expect(room.ownerReport(a.key)?.proving).toMatchObject({ state: 'open', flows: 99 })
+    expect(room.scopeReport(a.key)?.proving).toMatchObject({ state: 'open', flows: 99 })
     show(room, a, 1)
-    expect(room.ownerReport(a.key)?.proving?.state).not.toBe('open')
+    expect(room.scopeReport(a.key)?.proving?.state).not.toBe('open')
   })
 
   it('goes on with its proof after a restart', async () => {
@@ -511,8 +511,8 @@ describe('a manager of models', () => {
     show(first.room, a, 120)
     await first.room.save()
     const second = await gateway(first.folder, { budget: onePercent }, [a])
-    expect(second.room.ownerReport(a.key)?.proving).toEqual(first.room.ownerReport(a.key)?.proving)
-    expect(second.room.ownerReport(a.key)?.proving?.flows).toBe(120)
+    expect(second.room.scopeReport(a.key)?.proving).toEqual(first.room.scopeReport(a.key)?.proving)
+    expect(second.room.scopeReport(a.key)?.proving?.flows).toBe(120)
   })
 
   it('learns until its rows keep what is asked for, and says how many that takes', async () => {
@@ -520,10 +520,10 @@ describe('a manager of models', () => {
     const a = device(1)
     show(room, a, 190)
     await train(room)
-    expect(room.ownerReport(a.key)).toMatchObject({ state: 'learning', rows: 190, rowsNeeded: 198 })
+    expect(room.scopeReport(a.key)).toMatchObject({ state: 'learning', rows: 190, rowsNeeded: 198 })
     show(room, a, 8)
     await train(room)
-    const told = room.ownerReport(a.key)
+    const told = room.scopeReport(a.key)
     expect(told).toMatchObject({ state: 'trained', rows: 198, keepsPromise: true })
     expect(told?.falseAlarmShare).toBeLessThanOrEqual(0.0102)
   })
@@ -534,11 +534,11 @@ describe('a manager of models', () => {
     const a = device(1)
     show(room, a, 199)
     await train(room)
-    expect(room.ownerReport(a.key)).toMatchObject({ state: 'learning', rowsNeeded: 200 })
+    expect(room.scopeReport(a.key)).toMatchObject({ state: 'learning', rowsNeeded: 200 })
     show(room, a, 1)
     await train(room)
-    expect(room.ownerReport(a.key)).toMatchObject({ state: 'trained', keepsPromise: false })
-    expect(room.ownerReport(a.key)?.falseAlarmShare).toBeCloseTo(1 / 101, 3)
+    expect(room.scopeReport(a.key)).toMatchObject({ state: 'trained', keepsPromise: false })
+    expect(room.scopeReport(a.key)?.falseAlarmShare).toBeCloseTo(1 / 101, 3)
     expect(log.lines.join()).toMatch(
       /up to 0\.99 % of normal flows be flagged; models\.rowsPerDevice of 28\d\d/,
     )
@@ -679,7 +679,7 @@ describe('a damaged model of a watched device', () => {
     expect(verdictOn(again.room, 1, 80)).toMatchObject({ rule: 'score', novel: false })
     expect(again.room.isJudged(a.key)).toBe(true)
     expect(again.room.report()).toMatchObject({ damaged: 1, owners: { withModel: 1 } })
-    expect(again.room.ownerReport(a.key)).toMatchObject({ damage: 'previous', previous: null })
+    expect(again.room.scopeReport(a.key)).toMatchObject({ damage: 'previous', previous: null })
     const third = await gateway(folder, {}, [a])
     expect(third.log.lines).toEqual([])
     expect(verdictOn(third.room, 1, 80)).toMatchObject({ rule: 'score', novel: false })
@@ -697,7 +697,7 @@ describe('a damaged model of a watched device', () => {
       expect(verdictOn(again.room, 1, 80).rule).toBe('not-judged')
       expect(again.room.isJudged(a.key)).toBe(false)
       show(again.room, a, 60)
-      expect(again.room.ownerReport(a.key)).toMatchObject({ damage: 'lost', state: 'learning', rows: 60 })
+      expect(again.room.scopeReport(a.key)).toMatchObject({ damage: 'lost', state: 'learning', rows: 60 })
       // the rows outlast a restart
       await again.room.save()
       const third = await gateway(folder, {}, [a])
@@ -707,7 +707,7 @@ describe('a damaged model of a watched device', () => {
       expect(verdictOn(third.room, 1, 80)).toMatchObject({ rule: 'score', novel: false })
       expect(verdictOn(third.room, 1, 1080)).toMatchObject({ rule: 'score', novel: true })
       await settle(third.room, a)
-      expect(third.room.ownerReport(a.key)).toMatchObject({
+      expect(third.room.scopeReport(a.key)).toMatchObject({
         damage: null,
         state: 'trained',
         rowsNeeded: null,
@@ -817,7 +817,7 @@ it('a watched device that never had a model is learnt, and not judged meanwhile'
   const b = device(2)
   b.state = 'paused'
   show(room, b, 120)
-  expect(room.ownerReport(b.key)).toMatchObject({ rows: 0 })
+  expect(room.scopeReport(b.key)).toMatchObject({ rows: 0 })
 })
 
 describe('a device of few flows', () => {
@@ -840,7 +840,7 @@ describe('a device of few flows', () => {
     await pass(room, a, 2.1)
     expect(isTrained(room, a.key)).toBe(true)
     expect(room.isProven(a.key)).toBe(true)
-    const told = room.ownerReport(a.key)!
+    const told = room.scopeReport(a.key)!
     expect(told).toMatchObject({ modelRows: 29, keepsPromise: false, proving: { state: 'open', novel: 0 } })
     expect(verdictOn(room, 1, 80)).toMatchObject({ rule: 'score', novel: false })
     expect(verdictOn(room, 1, 1080).novel).toBe(true)
@@ -854,20 +854,20 @@ describe('a device of few flows', () => {
     show(room, a, 30, 0, EVERY)
     await pass(room, a, 2.1)
     a.state = 'watching'
-    const first = room.ownerReport(a.key)!
+    const first = room.scopeReport(a.key)!
     show(room, a, 10, 0, EVERY)
     // an attack of an hour is learnt by one flow of it, at most
-    const before = room.ownerReport(a.key)!.rows
+    const before = room.scopeReport(a.key)!.rows
     for (let i = 0; i < 60; i++) {
       show(room, a, 1, 3000, EVERY)
       a.flows--
     }
-    expect(room.ownerReport(a.key)!.rows).toBeLessThanOrEqual(before + 1)
+    expect(room.scopeReport(a.key)!.rows).toBeLessThanOrEqual(before + 1)
     for (let i = 0; i < 40; i++) {
       show(room, a, 5, 0, EVERY)
       await train(room)
     }
-    const later = room.ownerReport(a.key)!
+    const later = room.scopeReport(a.key)!
     expect(later.modelRows).toBeGreaterThanOrEqual(190)
     expect(later.falseAlarmShare).toBeLessThan(first.falseAlarmShare! / 4)
     expect(alarmsText(a, later)).toMatch(/^about 1 false alarm in \d+ days$/)
@@ -893,20 +893,20 @@ describe('a device of few flows', () => {
   it('goes on tightening after a restart', async () => {
     const { first, a } = await tightening()
     const second = await gateway(first.folder, quiet, [a])
-    expect(second.room.ownerReport(a.key)).toMatchObject({ rows: 35, modelRows: 30 })
+    expect(second.room.scopeReport(a.key)).toMatchObject({ rows: 35, modelRows: 30 })
     show(second.room, a, 10, 0, EVERY)
     await train(second.room)
-    expect(second.room.ownerReport(a.key)?.modelRows).toBeGreaterThanOrEqual(45)
+    expect(second.room.scopeReport(a.key)?.modelRows).toBeGreaterThanOrEqual(45)
   })
 
   it('is watched where the table of devices is lost while it tightens', async () => {
     const { first, a } = await tightening()
     expect(existsSync(join(first.folder, 'models', `device-${a.key.replaceAll(':', '-')}.rows`))).toBe(true)
-    const store = createModelStore(nodeFileSystem, first.folder, (owner) => ownerFileName('device', owner))
+    const store = createModelStore(nodeFileSystem, first.folder, (owner) => scopeFileName('device', owner))
     const found = await devicesOfModels(store, first.log)
     expect(found).toMatchObject([{ key: a.key, state: 'watching' }])
     const second = await gateway(first.folder, quiet, found)
-    expect(second.room.ownerReport(a.key)).toMatchObject({ rows: 35, modelRows: 30 })
+    expect(second.room.scopeReport(a.key)).toMatchObject({ rows: 35, modelRows: 30 })
     expect(verdictOn(second.room, 1, 3080).novel).toBe(true)
   })
 
@@ -920,7 +920,7 @@ describe('a device of few flows', () => {
     a.state = 'watching'
     show(room, a, 6, 0, 5 * EVERY)
     await train(room)
-    expect(room.ownerReport(a.key)).toMatchObject({ state: 'trained', modelRows: 10 })
+    expect(room.scopeReport(a.key)).toMatchObject({ state: 'trained', modelRows: 10 })
   })
 
   it('is judged where its rows have not settled, and where no model can be made of them', async () => {
@@ -980,7 +980,7 @@ describe('a device of few flows', () => {
     show(room, a, 5, 0, EVERY)
     learnAgain(a)
     show(room, a, 3, 600, EVERY)
-    expect(room.ownerReport(a.key)).toMatchObject({ state: 'learning', rows: 3 })
+    expect(room.scopeReport(a.key)).toMatchObject({ state: 'learning', rows: 3 })
     expect(room.isProven(a.key)).toBe(false)
   })
 
@@ -991,7 +991,7 @@ describe('a device of few flows', () => {
     await train(room)
     show(room, a, 1, 3000)
     show(room, a, 199)
-    const { proving } = room.ownerReport(a.key)!
+    const { proving } = room.scopeReport(a.key)!
     expect(proving?.novel).toBeGreaterThanOrEqual(1)
     expect(proving?.state).toBe(proving!.novel <= 2 ? 'kept' : 'broken')
   })
