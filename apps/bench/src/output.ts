@@ -61,3 +61,8 @@ export const { complain, note } = createMessages('oddflow-bench')
 export function print(line: string): void {
   process.stdout.write(`${printable(line)}\n`)
 }
+
+/** Lines of text. */
+export function printText(text: string): void {
+  for (const line of text.trimEnd().split('\n')) print(line)
+}

@@ -13,7 +13,7 @@ import { peersCommand } from './command-line/peers.js'
 import { reproduceCommand } from './command-line/reproduce.js'
 import { sweepCommand } from './command-line/sweep.js'
 import { tablesCommand } from './command-line/tables.js'
-import { studyCommands } from './commands/studies.js'
+import { STUDIES } from './studies/registry.js'
 import { VERSION } from './version.js'
 
 export function createProgram(): Command {
@@ -50,7 +50,7 @@ Exit codes: 0 done, 1 the data is unusable or a trial failed, 2 the command line
     bundleCommand(),
     mergeCommand(),
     tablesCommand(),
-    ...studyCommands(),
+    ...STUDIES.map((study) => study.command()),
     completionCommand(program, VERSION),
   ]) {
     program.addCommand(command)

@@ -25,7 +25,7 @@ import {
 import { count, defineStudy, findingsShape, mean, percent, share, targetLine, three } from './study.js'
 import { DEFAULT_VARIANT, describeRecipe, variantNamed } from './variants.js'
 
-const LAB = fileURLToPath(new URL('../../../../test/fixtures/lab', import.meta.url))
+export const LAB = fileURLToPath(new URL('../../../../test/fixtures/lab', import.meta.url))
 const PAIR_NAMES = [
   'aecho_shop_vs_fridge_dishwasher',
   'dlinkhomehub_vs_synflood',
@@ -41,6 +41,7 @@ export interface LabAttack {
 }
 
 const labels = z.object({
+  devices: z.array(z.object({ name: z.string(), mac: z.string() })),
   captures: z.array(
     z.object({ file: z.string(), label: z.enum(['normal', 'novel']), novelWhen: z.string().optional() }),
   ),
@@ -59,6 +60,12 @@ export function labAttacks(): LabAttack[] {
           },
         ],
   )
+}
+
+/** Six bytes. */
+export function labMac(name: string): Buffer {
+  const { devices } = readJson(join(LAB, 'labels.json'), labels)
+  return Buffer.from(devices.find((device) => device.name === name)!.mac.replaceAll(':', ''), 'hex')
 }
 
 export function labNormal(): Capture[] {

@@ -1,8 +1,10 @@
 /** All studies, in the order of the results' pages. */
+import { agentWeek } from './agent-week.js'
 import { attacks } from './attacks.js'
 import { capturePairs } from './capture-pairs.js'
 import { cost } from './cost.js'
 import { exportsStudy } from './exports.js'
+import { incidents } from './incidents.js'
 import { learningDrift } from './learning-drift.js'
 import { learningMillion } from './learning-million.js'
 import { learningMode } from './learning-mode.js'
@@ -10,6 +12,7 @@ import { learningPlan } from './learning-plan.js'
 import { learningPoison } from './learning-poison.js'
 import { pairFeatures } from './pair-features.js'
 import { plainRows } from './plain-rows.js'
+import { poisoning } from './poisoning.js'
 import { recipe } from './recipe.js'
 import { rows } from './rows.js'
 import type { Study } from './study.js'
@@ -22,6 +25,9 @@ export const STUDIES: readonly Study[] = [
   watch,
   week,
   attacks,
+  incidents,
+  agentWeek,
+  poisoning,
   rows,
   plainRows,
   updates,

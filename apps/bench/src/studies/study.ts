@@ -5,13 +5,14 @@
  * (the figures) and NAME.md (the page). The page is made of the figures alone, and `oddflow-bench tables` draws it again.
  */
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { jsonLine } from '@oddflow/program'
-import type { Command } from 'commander'
+import { Command } from 'commander'
 import { z } from 'zod'
-import { whole } from '../commands/options.js'
+import { defaultData, RESULTS, whole } from '../commands/options.js'
 import { inFile } from '../errors.js'
 import { checked } from '../machines/runner-line.js'
+import { note, printText, writeFileWhole } from '../output.js'
 import { describeMachine, describeVersions } from '../run/machine.js'
 import { fixed } from '../tables/figures.js'
 import { plainText } from '../tables/table.js'
@@ -42,13 +43,10 @@ export interface StudyOptions {
   readonly data: string
 }
 
-export interface Study extends Pick<StudyDefinition<never, never>, 'name' | 'description' | 'configure'> {
-  /** Runs, and gives the files of NAME.json, NAME.md and pictures; or the page alone, to be printed. */
-  measure(
-    options: StudyOptions,
-    command: string,
-    tell: (what: string) => void,
-  ): Promise<{ readonly files: ReadonlyMap<string, string> } | { readonly printed: string }>
+export interface Study {
+  readonly name: string
+  /** Of the command line. */
+  command(): Command
   /** NAME.md and pictures of the figures that a folder holds; none where it holds none. Errors begin with the path. */
   draw(folder: string): ReadonlyMap<string, string>
 }
@@ -78,26 +76,32 @@ ${definition.page(figures as Figures)}
 - Command: \`${command}\`; figures: [${name}.json](${name}.json)
 - Machine: ${plainText(machine)}; ${plainText(versions)}
 `
+  const measure = async (options: Options & StudyOptions & { readonly out: string }): Promise<void> => {
+    const figures = await definition.run(options, note)
+    const { cpu, logicalCpus, architecture } = describeMachine('here', 1)
+    const versions = Object.entries(describeVersions()).map(([program, version]) => `${program} ${version}`)
+    const made = reading.parse({
+      format: 1,
+      study: name,
+      command: commandOf(name, process.argv),
+      machine: `${cpu}, ${logicalCpus} logical CPUs, ${architecture}`,
+      versions: versions.join(', '),
+      figures,
+    })
+    if (definition.isTrial?.(options) === true) {
+      printText(render(made))
+      return
+    }
+    const files = [[`${name}.json`, `${jsonLine(made)}\n`] as const, ...pagesOf(made)]
+    for (const [file, content] of files) writeFileWhole(join(options.out, file), content)
+    note(`${options.out}: ${files.map(([file]) => file).join(', ')}`)
+  }
   return {
     name,
-    description,
-    configure,
-    async measure(options, command, tell) {
-      const asked = options as Options & StudyOptions
-      const figures = await definition.run(asked, tell)
-      const { cpu, logicalCpus, architecture } = describeMachine('here', 1)
-      const versions = Object.entries(describeVersions()).map(([program, version]) => `${program} ${version}`)
-      const made = reading.parse({
-        format: 1,
-        study: name,
-        command,
-        machine: `${cpu}, ${logicalCpus} logical CPUs, ${architecture}`,
-        versions: versions.join(', '),
-        figures,
-      })
-      if (definition.isTrial?.(asked) === true) return { printed: render(made) }
-      return { files: new Map([[`${name}.json`, `${jsonLine(made)}\n`], ...pagesOf(made)]) }
-    },
+    command: () =>
+      configure(withEvidence(new Command(name).description(description)))
+        .option('--out <dir>', `folder for ${name}.json and ${name}.md`, RESULTS)
+        .action(measure),
     draw(folder) {
       const path = join(folder, `${name}.json`)
       if (!existsSync(path)) return new Map()
@@ -106,6 +110,24 @@ ${definition.page(figures as Figures)}
       )
     },
   }
+}
+
+export function withEvidence(command: Command): Command {
+  return command.option(
+    '--data <dir>',
+    'folder that contains watch, week, pairs and paper',
+    dirname(defaultData()),
+  )
+}
+
+/** For the page: what was asked of the study, without the places of files. */
+function commandOf(name: string, given: readonly string[]): string {
+  const asked: string[] = []
+  for (let i = given.indexOf(name) + 1; i < given.length; i++) {
+    if (/^--(data|out|agent)$/.test(given[i]!)) i++
+    else if (!/^--(data|out|agent)=/.test(given[i]!)) asked.push(given[i]!)
+  }
+  return ['npm run -s oddflow-bench --', name, ...asked].join(' ')
 }
 
 export interface SeedOptions {

@@ -21,6 +21,7 @@ export const ORDER_OF_TIME = 'time'
 const device = z.object({
   family: z.string(),
   watched: z.boolean(),
+  mac: z.string().optional(),
   /** Of each capture, by its name: when it begins. */
   starts: z.record(z.string(), z.number()),
 })
@@ -89,19 +90,11 @@ export function readDevices(folder: string): Devices {
       throw new FileError('file.format', `${path}: ${message}`, { field: path })
     })
     const devices = z.record(z.string(), device).parse(value)
-    return Object.fromEntries(
-      Object.entries(devices).map(([name, { family, watched, starts }]) => {
-        const there = new Set(readdirSync(join(folder, name)))
-        return [
-          name,
-          {
-            family,
-            watched,
-            starts: Object.fromEntries(Object.entries(starts).filter(([capture]) => there.has(capture))),
-          },
-        ]
-      }),
-    )
+    for (const [name, { starts }] of Object.entries(devices)) {
+      const there = new Set(readdirSync(join(folder, name)))
+      for (const capture of Object.keys(starts)) if (!there.has(capture)) delete starts[capture]
+    }
+    return devices
   })
 }
 

@@ -5,7 +5,10 @@ import { join } from 'node:path'
 import { matrixOf } from '@oddflow/core'
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
-import { labAttacks, labNormal, readPair } from '../../src/studies/attacks.js'
+import { captureOf, inOrder, readPackets } from '../../src/studies/agent-runs.js'
+import { labAttacks, labMac, labNormal, readPair } from '../../src/studies/attacks.js'
+import { collectFlows, wholeCapture } from '../../src/studies/flows.js'
+import { endsOf, kindsOf } from '../../src/studies/poisoning.js'
 import { paperTuned, summariseRows } from '../../src/studies/rows.js'
 import { describeRecipe, VARIANT_NAMES, variantNamed } from '../../src/studies/variants.js'
 import {
@@ -220,4 +223,42 @@ it('every variant says which command it is, and no two say the same', () => {
   const commands = VARIANT_NAMES.map((name) => describeRecipe(variantNamed(name)))
   expect(new Set(commands).size).toBe(commands.length)
   for (const command of commands) expect(command).toMatch(/^oddflow train …/)
+})
+
+describe('traffic that poisons', () => {
+  const ends = endsOf(readPackets(labNormal()[0]!.path))
+  const kinds = Object.entries(kindsOf(ends))
+
+  it('is of a device of the recording, and of its usual server', () => {
+    expect(ends.gateway).toEqual(labMac('gw'))
+    expect(ends.server).toMatch(/^203\.0\.113\./)
+  })
+
+  it.each(kinds)(
+    '%s: as many flows at full strength as the page says, each with the peer',
+    async (kind, one) => {
+      const expected = /upload/.test(kind) ? 24 : /scan/.test(kind) ? 200 : 60
+      const path = join(folder, 'attack.pcap')
+      writeFileSync(path, captureOf(inOrder(one.attack(1.7e15))))
+      expect((await collectFlows([wholeCapture(path)], variantNamed('default'))).count).toBe(expected)
+      const addresses = readPackets(path).map(({ frame }) => [frame.subarray(26, 30), frame.subarray(30, 34)])
+      const pairs = new Set(
+        addresses.map((pair) =>
+          pair
+            .map((address) => address.join('.'))
+            .sort()
+            .join(),
+        ),
+      )
+      expect([...pairs]).toEqual([[ends.device.address, one.peer].sort().join()])
+    },
+  )
+
+  it.each(kinds)('%s: grows, and ends where it is as large as the attack at most', (_, { step, attack }) => {
+    const bytes = (packets: ReturnType<typeof step>): number =>
+      packets.reduce((sum, { frame }) => sum + frame.length, 0)
+    expect(bytes(step(20, 0))).toBeGreaterThan(bytes(step(0, 0)))
+    expect(bytes(step(41, 0))).toBeGreaterThan(0)
+    expect(bytes(step(20, 0))).toBeLessThan(3 * bytes(attack(0)))
+  })
 })
