@@ -79,6 +79,15 @@ function withSettings(command: Command): Command {
     )
 }
 
+/** Where setup can have incidents reported: in its help and in its question. */
+const PLACES = `  none                             only in the dashboard and the alert file
+  ntfy                             push messages through ntfy.sh, to a new topic that is hard to guess
+  https://SERVER/TOPIC             an ntfy topic of yours
+  https://hooks.slack.com/…        a webhook of Slack, Discord or Teams
+  webhook:https://SERVER/PATH      a web server of yours, which gets a JSON array of events by POST
+  smtps://USER@SERVER?to=ADDRESS   mail (optional: &from=ADDRESS)
+  mqtt://USER@SERVER               an MQTT broker, such as the one of Home Assistant`
+
 function setupCommand(): Command {
   return new Command('setup')
     .description('ask three questions, write the configuration, and install the service')
@@ -104,19 +113,15 @@ function setupCommand(): Command {
     .addHelpText(
       'after',
       `
-Where to report incidents:
-  none                             only in the dashboard and the alert file (the default)
-  ntfy                             push messages through ntfy.sh, to a new topic that is hard to guess
-  https://SERVER/TOPIC             an ntfy topic; or a webhook URL of Slack, Discord or Teams
-  smtps://USER@SERVER?to=ADDRESS   mail (optional: &from=ADDRESS)
-  mqtt://USER@SERVER               an MQTT broker
+Where to report incidents (the default is none):
+${PLACES}
 
 Examples:
   sudo oddflow-agent setup
   sudo oddflow-agent setup --yes --interface br-lan --tell ntfy --service
   oddflow-agent setup -c home/agent.yaml --yes --interface eth0 --approve manual`,
     )
-    .action(async (options) => (await import('./commands/setup.js')).setup(options))
+    .action(async (options) => (await import('./commands/setup.js')).setup({ ...options, places: PLACES }))
 }
 
 function runCommand(): Command {

@@ -45,19 +45,13 @@ export interface SetupOptions {
   readonly replace?: boolean
   readonly yes?: boolean
   readonly root: string
+  /** The forms of `tell`, a line each. */
+  readonly places: string
 }
 
 const SERVICE = 'oddflow-agent.service'
 const LISTEN = '127.0.0.1:9477'
 const LINK_PATIENCE_MILLIS = 15_000
-
-const WHERE = `Where should incidents be told?
-  none                                  the dashboard and the alert file alone
-  ntfy                                  push messages by ntfy.sh, to a new topic that is hard to guess
-  https://SERVER/TOPIC                  an ntfy topic of yours
-  https://hooks.slack.com/…             a webhook of Slack; likewise of Discord or Teams
-  smtps://USER@SERVER?to=me@example.org mail
-  mqtt://USER@SERVER                    an MQTT broker, such as Home Assistant's`
 
 export async function setup(options: SetupOptions): Promise<void> {
   const config = resolve(options.config)
@@ -161,7 +155,11 @@ function createQuestions(isSilent: boolean): Questions {
       return names[Number(answer) - 1] ?? answer
     },
     async told(options) {
-      const given = options.tell ?? (isSilent ? 'none' : await read(`${WHERE}\n>`, 'none'))
+      const given =
+        options.tell ??
+        (isSilent
+          ? 'none'
+          : await read(`Where should the agent report incidents?\n${options.places}\n>`, 'none'))
       const hasUser = URL.canParse(given) && new URL(given).username !== ''
       const asks = hasUser && options.passwordFile === undefined
       if (asks && isSilent) throw new UsageError(`--tell ${given}: give --password-file too`)
@@ -202,8 +200,12 @@ function toldBy(given: string, password: string, { config, passwordFile }: Setup
     const note = `Follow the topic ${url} in the ntfy app. Who knows its name can read along.`
     return { outputs: [{ kind: 'ntfy', url }], files: {}, note }
   }
-  if (!URL.canParse(given)) throw new UsageError(`${given}: expected none, ntfy or a URL`)
-  const url = new URL(given)
+  const address = given.replace(/^webhook:/, '')
+  const isWebhook = address !== given
+  if (!URL.canParse(address)) throw new UsageError(`${given}: expected none, ntfy or a URL`)
+  const url = new URL(address)
+  if (isWebhook && (!/^https?:$/.test(url.protocol) || url.username !== ''))
+    throw new UsageError(`${given}: expected webhook: and a URL of http or https without a user`)
   const secret = join(folder, 'tell.secret')
   const login =
     url.username === ''
@@ -224,11 +226,11 @@ function toldBy(given: string, password: string, { config, passwordFile }: Setup
     return { outputs: [{ kind: 'mail', url: server, ...login, from, to }], files, note: '' }
   }
   const preset = presetOf(url)
-  if (preset === null) return { outputs: [{ kind: 'ntfy', url: given }], files: {}, note: '' }
+  if (preset === null && !isWebhook) return { outputs: [{ kind: 'ntfy', url: given }], files: {}, note: '' }
   // the URL is the secret
   return {
-    outputs: [{ kind: 'webhook', preset, urlFile: secret }],
-    files: { [secret]: `${given}\n` },
+    outputs: [{ kind: 'webhook', ...(preset === null ? {} : { preset }), urlFile: secret }],
+    files: { [secret]: `${address}\n` },
     note: '',
   }
 }

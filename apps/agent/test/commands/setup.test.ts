@@ -123,10 +123,14 @@ describe('by flags', () => {
     ['https://hooks.slack.com/services/T/B/x', 'slack'],
     ['https://discord.com/api/webhooks/1/x', 'discord'],
     ['https://prod-1.westeurope.logic.azure.com/workflows/x', 'teams'],
-  ])('keeps the URL %s in a file that others cannot read', async (url, preset) => {
+    ['webhook:https://hooks.slack.com/services/T/B/x', 'slack'],
+    ['webhook:http://192.0.2.5:8123/api/webhook/x', null],
+    ['webhook:https://example.org/x', null],
+  ])('keeps the URL %s in a file that others cannot read', async (where, preset) => {
+    const url = where.replace('webhook:', '')
     const folder = newFolder()
     const config = join(folder, 'agent.yaml')
-    expect(await setup(['-c', config, '--yes', '--interface', 'lo', '--tell', url])).toMatchObject({
+    expect(await setup(['-c', config, '--yes', '--interface', 'lo', '--tell', where])).toMatchObject({
       code: 0,
     })
     const urlFile = join(folder, 'tell.secret')
@@ -138,6 +142,9 @@ describe('by flags', () => {
 
   it.each([
     [['--tell', 'somewhere'], /expected none, ntfy or a URL/],
+    [['--tell', 'webhook:example.org/x'], /expected none, ntfy or a URL/],
+    [['--tell', 'webhook:ftp://example.org/x'], /expected webhook: and a URL of http or https/],
+    [['--tell', 'webhook:https://me@example.org/x'], /without a user/],
     [['--tell', 'smtps://mail.example'], /add the recipient/],
     [['--tell', 'mqtt://me@192.0.2.5'], /give --password-file too/],
     [['--tell', 'https://ntfy.sh/'], /outputs\[0\]\.url/],
