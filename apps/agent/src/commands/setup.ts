@@ -116,15 +116,9 @@ interface Told {
   readonly note: string
 }
 
-interface Questions {
-  ask(question: string, otherwise: string): Promise<string>
-  interface(): Promise<string>
-  told(options: SetupOptions): Promise<Told>
-  approve(options: SetupOptions): Promise<'auto' | 'manual'>
-  close(): void
-}
+type Questions = ReturnType<typeof createQuestions>
 
-function createQuestions(isSilent: boolean): Questions {
+function createQuestions(isSilent: boolean) {
   let lines: Interface | null = null
   let answers: AsyncIterator<string> | null = null
   const read = async (question: string, otherwise: string, isSecret = false): Promise<string> => {
@@ -148,13 +142,13 @@ function createQuestions(isSilent: boolean): Questions {
     isSilent ? Promise.resolve(otherwise) : read(question, otherwise)
   return {
     ask,
-    async interface() {
+    async interface(): Promise<string> {
       const { names, likely } = await interfacesHere()
       const choices = names.map((name, i) => `  ${i + 1}  ${name}`).join('\n')
       const answer = await ask(`Which interface carries the traffic of your devices?\n${choices}\n>`, likely)
       return names[Number(answer) - 1] ?? answer
     },
-    async told(options) {
+    async told(options: SetupOptions): Promise<Told> {
       const given =
         options.tell ??
         (isSilent
@@ -166,7 +160,7 @@ function createQuestions(isSilent: boolean): Questions {
       const password = asks ? await read(`Password of ${new URL(given).username}:`, '', true) : ''
       return toldBy(given, password, options)
     },
-    async approve({ approve }) {
+    async approve({ approve }: SetupOptions): Promise<'auto' | 'manual'> {
       if (approve !== undefined) return approve
       const answer = await ask(
         'Who approves a device when its model has proved itself: auto (the agent; none is left unwatched) or manual (you)?',
@@ -301,12 +295,14 @@ async function service(
   const isImage = options.root !== '/'
   const hasSystemd = isImage || existsSync('/run/systemd/system')
   if (options.service === false || !hasSystemd) return false
-  if (userId() !== 0) {
-    if (options.service === true) throw new UsageError('--service: only root can install a service')
-    return false
-  }
-  if (config !== '/etc/oddflow/agent.yaml') {
-    if (options.service === true) throw new UsageError('--service: the unit reads /etc/oddflow/agent.yaml')
+  const refusal =
+    userId() !== 0
+      ? 'only root can install a service'
+      : config === '/etc/oddflow/agent.yaml'
+        ? null
+        : 'the unit reads /etc/oddflow/agent.yaml'
+  if (refusal !== null) {
+    if (options.service === true) throw new UsageError(`--service: ${refusal}`)
     return false
   }
   const wants =
@@ -363,9 +359,10 @@ async function sayLink(options: SetupOptions, config: string, isStarted: boolean
     if (!isStarted || waited >= LINK_PATIENCE_MILLIS) break
     await pause(500)
   }
-  if (isStarted) {
-    say(`The agent has not answered yet; see "journalctl -u oddflow-agent", then:`)
-  } else say(`Check the machine: oddflow-agent doctor -c ${config} --try`)
-  if (!isStarted) say(`Start the agent:   oddflow-agent run -c ${config}`)
+  if (isStarted) say('The agent has not answered yet; see "journalctl -u oddflow-agent", then:')
+  else {
+    say(`Check the machine: oddflow-agent doctor -c ${config} --try`)
+    say(`Start the agent:   oddflow-agent run -c ${config}`)
+  }
   say(`Open the dashboard: oddflow-agent dashboard-link -c ${config}`)
 }
