@@ -47,7 +47,6 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/* /usr/local/lib/node_modules/npm /usr/local/bin/npm /usr/local/bin/npx \
  && install -d -o oddflow -g oddflow -m 0700 /var/lib/oddflow-agent
 COPY --from=build /build/apps/agent/package.json /opt/oddflow-agent/
-COPY --from=build /build/apps/agent/page /opt/oddflow-agent/page
 COPY --from=build /build/apps/agent/dist /opt/oddflow-agent/dist
 USER oddflow
 WORKDIR /var/lib/oddflow-agent

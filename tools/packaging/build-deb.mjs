@@ -53,7 +53,7 @@ function setRights(path) {
 }
 
 try {
-  for (const name of ['dist', 'page', 'deploy', 'package.json', 'agent.schema.json']) {
+  for (const name of ['dist', 'deploy', 'package.json', 'agent.schema.json']) {
     place(join(agent, name), join(PROGRAM, name))
   }
   chmodSync(join(tree, PROGRAM, 'dist/main.js'), 0o755)

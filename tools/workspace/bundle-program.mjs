@@ -8,7 +8,7 @@
  * finds by `new URL('../…', import.meta.url)` must be looked for from the top of src/, and a worker by its mere name.
  *
  * Nothing is minified, so that the text of an error shows the code. dist/LICENSES.txt holds the terms of all that was
- * taken in, dist/bom.cdx.json lists it (CycloneDX). An entry that is a folder becomes a script for browsers. node: modules alone are
+ * taken in, dist/bom.cdx.json lists it (CycloneDX). An entry that is a folder becomes a page for browsers. node: modules alone are
  * left outside, and what linkedom asks for in vain (canvas).
  *
  * A program with build/index.js is a library too: index.js for Node, which shares its files with the program, browser.js
@@ -130,8 +130,7 @@ if (isLibrary) {
   markMatrixPure()
 }
 const inputs = { ...metafile.inputs }
-for (const folder of folders)
-  Object.assign(inputs, (await bundlePage(process.cwd(), `dist/${folder}`)).inputs)
+for (const folder of folders) Object.assign(inputs, await bundlePage(process.cwd(), `dist/${folder}`))
 // a worker that is no entry would be missed only when it is wanted
 for (const name of readdirSync('dist').filter((each) => each.endsWith('.js'))) {
   const text = readFileSync(`dist/${name}`, 'utf8')

@@ -2,7 +2,7 @@
  * The page to try OddFlow on: `npm run -s page [FOLDER]` writes it into a folder (default site/dist/try) that any web
  * server can serve: page, style, icon, one script with the library and the worker, and the terms of what is in it.
  */
-import { cpSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { ensureBuilt } from './build.mjs'
 import { tell } from './command.mjs'
@@ -21,14 +21,9 @@ export async function buildPage(folder = join(root, 'site/dist/try')) {
 
 /** Of a trainer that is built. */
 export async function writePage(folder) {
-  const { bundlePage } = await import('./bundle-page.mjs')
+  const { bundlePage, bundleWorker } = await import('./bundle-page.mjs')
   const { version } = JSON.parse(readFileSync(join(app, 'package.json'), 'utf8'))
-  const worker = await bundlePage(app, folder, {
-    entry: 'worker',
-    define: { ODDFLOW_VERSION: JSON.stringify(version) },
-    write: false,
-  })
-  const { inputs } = await bundlePage(app, folder, { define: { WORKER_CODE: JSON.stringify(worker.text) } })
-  cpSync(join(app, 'page'), folder, { recursive: true })
+  const worker = await bundleWorker(app, { ODDFLOW_VERSION: JSON.stringify(version) })
+  const inputs = await bundlePage(app, folder, { WORKER_CODE: JSON.stringify(worker.text) })
   writeFileSync(join(folder, 'LICENSES.txt'), licences(packagesOf({ ...worker.inputs, ...inputs }, app)))
 }

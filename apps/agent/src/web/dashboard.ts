@@ -8,7 +8,7 @@
  * a page. A request that changes something must have one, unless it shows the token itself, as a script does.
  */
 
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
@@ -29,15 +29,11 @@ import type { AgentSnapshot } from './metrics.js'
 import { SESSION_SECONDS, type Sessions } from './sessions.js'
 import { createStateStreams } from './state-streams.js'
 
-/** The page's files as they are served: read once, all of them this package's own. */
-
-export interface PageFile {
+interface PageFile {
   readonly type: string
   readonly body: Buffer
 }
 
-/** The document and its parts lie beside the package's code; its script is the bundle of src/page. */
-const WRITTEN = ['index.html', 'style.css', 'icon.svg']
 const TYPES: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
   css: 'text/css; charset=utf-8',
@@ -45,20 +41,15 @@ const TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',
 }
 
-/** By the path that a browser asks for. */
+/** What the bundler made of src/page, by the path that a browser asks for. */
 export function readPageFiles(): ReadonlyMap<string, PageFile> {
-  const files = new Map<string, PageFile>()
-  for (const [folder, names] of [
-    [new URL('page/', PACKAGE_FOLDER), WRITTEN],
-    [new URL('dist/page/', PACKAGE_FOLDER), ['main.js']],
-  ] as const) {
-    for (const name of names) {
-      const type = TYPES[name.slice(name.lastIndexOf('.') + 1)]
-      const body = readFileSync(new URL(name, folder))
-      files.set(name === 'index.html' ? '/' : `/page/${name}`, { type, body })
-    }
-  }
-  return files
+  const folder = new URL('dist/page/', PACKAGE_FOLDER)
+  return new Map(
+    readdirSync(folder).map((name) => [
+      name === 'index.html' ? '/' : `/page/${name}`,
+      { type: TYPES[name.slice(name.lastIndexOf('.') + 1)], body: readFileSync(new URL(name, folder)) },
+    ]),
+  )
 }
 
 /** The host of a Host header without its port; null for what is none. */
