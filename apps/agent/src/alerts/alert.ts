@@ -18,6 +18,7 @@ export const FACT_RULES = [
   'host-scan',
   'password-guessing',
   'request-flood',
+  'dns-tunnel',
   'new-device-contact',
   'address-taken',
   'arp-conflict',

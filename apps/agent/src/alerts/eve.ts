@@ -126,6 +126,7 @@ const SIGNATURES = {
     signature: 'OddFlow: connections as when passwords are guessed',
   },
   'request-flood': { signature_id: 1_790_041, signature: 'OddFlow: flood of requests to a device' },
+  'dns-tunnel': { signature_id: 1_790_044, signature: 'OddFlow: data may leave inside DNS queries' },
   'not-judged': { signature_id: 1_790_003, signature: 'OddFlow: flow not judged' },
 } as const
 

@@ -9,7 +9,14 @@ import { askFurther } from '../devices/control-socket.js'
 import { decodePeerNames, type PeerNames, peerNamesPathIn, withPeerNames } from '../devices/peer-names.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { lookAtState, lookAtTwice } from '../files/state-file.js'
-import { type Answer, answersPathIn, decodeAnswers, isStanding, MAXIMUM_HOURS } from '../incidents/answer.js'
+import {
+  type Answer,
+  answersPathIn,
+  decodeAnswers,
+  isMutingKind,
+  isStanding,
+  MAXIMUM_HOURS,
+} from '../incidents/answer.js'
 import { decodeIncidents, type Incident } from '../incidents/incident.js'
 import { pathIn } from '../incidents/keep-incidents.js'
 import { printTable, type StateOptions, stateOf } from './state-of.js'
@@ -22,7 +29,7 @@ interface IncidentOptions extends StateOptions {
 type Listed = Partial<Incident> &
   Pick<Incident, 'id' | 'kind' | 'summary' | 'beginMicros'> & { readonly answer: Listing | null }
 
-type Listing = Pick<Answer, 'answer' | 'atMicros' | 'endsMicros' | 'changes'>
+type Listing = Pick<Answer, 'incident' | 'answer' | 'atMicros' | 'endsMicros' | 'changes'>
 
 /** Those that were reported or answered, the latest last. */
 export async function listIncidents(options: IncidentOptions): Promise<void> {
@@ -39,17 +46,17 @@ export async function listIncidents(options: IncidentOptions): Promise<void> {
       of.state ?? '-',
       of.level ?? '-',
       of.kind,
-      answerText(of.answer),
+      answerText(of),
       of.summary,
     ]),
   )
 }
 
-function answerText(answer: Listing | null): string {
+function answerText({ id, answer }: Listed): string {
   if (answer === null) return '-'
-  return answer.endsMicros === null
-    ? answer.answer
-    : `${answer.answer} until ${eveTime(answer.endsMicros).slice(0, 16)}`
+  const until = answer.endsMicros === null ? '' : ` until ${eveTime(answer.endsMicros).slice(0, 16)}`
+  const to = answer.incident === id ? '' : ` (given to ${answer.incident.slice(0, 8)})`
+  return `${answer.answer}${until}${to}`
 }
 
 /** @param id - or its beginning */
@@ -68,7 +75,7 @@ export async function showIncident(id: string, options: IncidentOptions): Promis
     summary,
     ...facts.map(({ rule, count, fact }) => `fact  ${rule} (${count})${fact === '' ? '' : `  ${fact}`}`),
     ...contacts.map(({ peer, service, alerts }) => `with  ${peer} (${service}), alerts: ${alerts}`),
-    ...(answer === null ? [] : [`answer  ${answerText(answer)}`, ...answer.changes]),
+    ...(answer === null ? [] : [`answer  ${answerText(incident)}`, ...answer.changes]),
   ]
   process.stdout.write(`${lines.map(printable).join('\n')}\n`)
 }
@@ -117,10 +124,13 @@ async function knownIncidents(state: string): Promise<Listed[]> {
   const answers = (await keptIn(answersPathIn(state), decodeAnswers)).filter((each) =>
     isStanding(each, Date.now() * 1000),
   )
-  const byIncident = new Map(answers.map((answer) => [answer.incident, answer]))
+  /** Its own, or one that mutes all of its device and kind. */
+  const answerOf = ({ id, state: now, key, kind }: Incident): Answer | undefined =>
+    answers.find(({ incident }) => incident === id) ??
+    answers.find((each) => now === 'open' && each.device === key && each.kind === kind && isMutingKind(each))
   const listed: Listed[] = incidents
     .filter((each) => each.state !== 'gathering')
-    .map((each) => ({ ...each, answer: listingOf(byIncident.get(each.id)) }))
+    .map((each) => ({ ...each, answer: listingOf(answerOf(each)) }))
   const ids = new Set(listed.map((each) => each.id))
   for (const answer of answers) {
     const { incident: id, kind, summary, beginMicros } = answer
@@ -131,8 +141,8 @@ async function knownIncidents(state: string): Promise<Listed[]> {
 
 function listingOf(answer: Answer | undefined): Listing | null {
   if (answer === undefined) return null
-  const { answer: name, atMicros, endsMicros, changes } = answer
-  return { answer: name, atMicros, endsMicros, changes }
+  const { incident, answer: name, atMicros, endsMicros, changes } = answer
+  return { incident, answer: name, atMicros, endsMicros, changes }
 }
 
 async function keptIn<T>(path: string, decode: (value: unknown) => T[]): Promise<T[]> {

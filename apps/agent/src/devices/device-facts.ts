@@ -30,8 +30,8 @@ import { type FirstContact, isGroup, noteContact, noteUsual } from './contacts.j
 import { type Device, isEstablished } from './device.js'
 import { createDeviceFlood, type DeviceFlood, type DeviceTable, recordOfDevice } from './device-table.js'
 import { type ArpPacket, readArp, readNeighborClaim } from './neighbor-packets.js'
+import { createDnsTunnels, createRequestFloods } from './packet-facts.js'
 import { createPasswordGuessing } from './password-guessing.js'
-import { createRequestFloods } from './request-floods.js'
 
 /** About which end of the record it is, and the sentence. */
 export type OnFact = (record: FlowRecord, rule: FactRule, fact: string, isOfResponder: boolean) => void
@@ -122,15 +122,25 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
   const guessing = createPasswordGuessing((record, fact) =>
     options.onFact(record, 'password-guessing', fact, true),
   )
+  const keyOfEnd = (
+    addresses: Uint32Array,
+    macs: Uint8Array,
+    ipVersion: number,
+    i: number,
+  ): string | null => {
+    const address = addresses.subarray(4 * i, 4 * i + 4)
+    const mac = macs.subarray(6 * i, 6 * i + 6)
+    if (!isLocal(address, ipVersion) || isGroup(ipVersion, address, mac)) return null
+    const key = macText(mac) ?? formatAddress(address, 0, ipVersion)
+    return table.get(key) === undefined ? null : key
+  }
   const requestFloods = createRequestFloods({
-    isToDevice(packets, i) {
-      const address = packets.destinationAddress.subarray(4 * i, 4 * i + 4)
-      const mac = packets.destinationMac.subarray(6 * i, 6 * i + 6)
-      const ipVersion = packets.ipVersion[i]
-      if (!isLocal(address, ipVersion) || isGroup(ipVersion, address, mac)) return false
-      return table.get(macText(mac) ?? formatAddress(address, 0, ipVersion)) !== undefined
-    },
+    isToDevice: (of, i) => keyOfEnd(of.destinationAddress, of.destinationMac, of.ipVersion[i], i) !== null,
     onFlood: (record, fact) => options.onFact(record, 'request-flood', fact, true),
+  })
+  const dnsTunnels = createDnsTunnels({
+    senderOf: (of, i) => keyOfEnd(of.sourceAddress, of.sourceMac, of.ipVersion[i], i),
+    onTunnel: (record, fact) => options.onFact(record, 'dns-tunnel', fact, false),
   })
   const claims = createAddressClaims(table.get)
   const floods = {
@@ -533,6 +543,7 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     },
     packets(frames, packets) {
       requestFloods.packets(packets)
+      dnsTunnels.packets(frames, packets)
       const { data, offset, capturedBytes } = frames
       for (let i = 0; i < packets.count; i++) {
         const end = offset[i] + capturedBytes[i]
@@ -556,6 +567,7 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
       setMicros += byMicros
       guessing.clockSet()
       requestFloods.clockSet()
+      dnsTunnels.clockSet()
       claims.clockSet(byMicros)
       for (const [key, micros] of fullMicros) fullMicros.set(key, micros + byMicros)
     },

@@ -70,6 +70,11 @@ export function answersPathIn(folder: string): string {
   return join(folder, 'answers.json')
 }
 
+/** Whether it mutes all incidents of its device and kind. */
+export function isMutingKind({ answer }: Pick<Answer, 'answer'>): boolean {
+  return answer === 'snooze' || answer === 'not-this-kind'
+}
+
 /** Whether it holds at this time of the agent's clock. */
 export function isStanding({ endsMicros }: Answer, nowMicros: number): boolean {
   return endsMicros === null || endsMicros > nowMicros

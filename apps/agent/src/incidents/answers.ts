@@ -40,16 +40,16 @@ import {
   answersPathIn,
   decodeAnswers,
   encodeAnswers,
+  isMutingKind,
   isStanding,
   MAXIMUM_ANSWERS,
   MAXIMUM_HOURS,
   MAXIMUM_NORMAL,
   type MutingAnswer,
 } from './answer.js'
-import type { Incident } from './incident.js'
+import { type Incident, kindOfFact } from './incident.js'
 import { contactOf, type IncidentRows, isSameContact } from './incident-rows.js'
-import { kindOfFact } from './incidents.js'
-import { serviceText } from './sentences.js'
+import { deviceText, serviceText } from './sentences.js'
 
 const HOUR_MICROS = 3_600_000_000
 const DEFAULT_HOURS = 24
@@ -298,7 +298,7 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
     const made = answer === 'normal' ? await makeModels(incident.id, given) : null
     const whole = { ...given, ...made }
     await put([...others, whole])
-    return { said: [saidOf(whole), ...whole.changes] }
+    return { said: [saidOf(whole, incident.device), ...whole.changes] }
   }
   const answerNow = async (
     asked: unknown,
@@ -408,12 +408,8 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
     },
     list: standing,
     mutedBy({ key, kind }) {
-      for (const each of answers) {
-        const { answer, device } = each
-        if (answer === 'normal' || answer === 'attack' || device !== key || each.kind !== kind) continue
-        if (isStanding(each, nowMicros())) return answer
-      }
-      return null
+      const found = standing().find((each) => isMutingKind(each) && each.device === key && each.kind === kind)
+      return (found?.answer as MutingAnswer | undefined) ?? null
     },
     isNormalFact(alert) {
       const kind = kindOfFact(alert.rule)
@@ -488,8 +484,11 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
   }
 }
 
-function saidOf({ answer, incident, kind, device, endsMicros, contacts, rows }: Answer): string {
-  const of = `incidents of kind ${kind} of ${device}`
+function saidOf(
+  { answer, incident, kind, endsMicros, contacts, rows }: Answer,
+  device: Incident['device'],
+): string {
+  const of = `incidents of kind ${kind} of ${deviceText(device)}`
   const isOfPeer = OF_PEER_ALONE.includes(kind)
   switch (answer) {
     case 'snooze':

@@ -30,18 +30,16 @@ import {
   type IncidentChange,
   type IncidentKind,
   type IncidentLevel,
+  kindOfFact,
   MAXIMUM_ACTIVE,
   MAXIMUM_CONTACTS,
   MAXIMUM_FACTS,
   MAXIMUM_OVER,
+  MAY_BE_NORMAL,
+  seriousKinds,
 } from './incident.js'
 import { type Contact, contactOf, type IncidentRows, isSameContact } from './incident-rows.js'
 import { deviceText, namedFact, serviceText, sizeText, spanText, summaryOf } from './sentences.js'
-
-/** The kind of incident that a rule's facts make; null for verdicts, and for facts about the agent's own work. */
-export function kindOfFact(rule: AlertRule): IncidentKind | null {
-  return KIND_OF_FACT[rule] ?? null
-}
 
 export interface IncidentBook {
   /**
@@ -115,29 +113,12 @@ const NETWORK = 'network'
 
 /** Facts about the agent's own work. */
 const NO_INCIDENT: readonly AlertRule[] = ['device-ready', 'contacts-full', 'not-judged']
-const KIND_OF_FACT: Readonly<Record<string, IncidentKind>> = {
-  'address-taken': 'address-taken',
-  'arp-conflict': 'address-taken',
-  'nd-conflict': 'address-taken',
-  'device-flood': 'flood',
-  'address-flood': 'flood',
-  'request-flood': 'flood',
-  'password-guessing': 'password-guessing',
-  'port-scan': 'scan',
-  'host-scan': 'scan',
-  'first-contact': 'first-contact',
-  'new-device': 'new-device',
-  'new-device-contact': 'new-device',
-  upload: 'upload',
-  download: 'download',
-}
-/** Most new devices and peers stay, and their flows are what a model has to learn. */
-const MAY_BE_NORMAL: readonly IncidentKind[] = ['new-device', 'first-contact', 'unusual-flows']
 /** Facts about services that differ. */
 const SCANS: readonly string[] = ['port-scan', 'host-scan']
 const LEVEL_OF_KIND: Readonly<Record<IncidentKind, IncidentLevel>> = {
   'address-taken': 'high',
   'password-guessing': 'high',
+  'dns-tunnel': 'high',
   upload: 'medium',
   download: 'medium',
   flood: 'medium',
@@ -189,7 +170,7 @@ export function createIncidentBook({
   const report = (incident: Incident, change: IncidentChange): void => {
     incident.reports++
     const { kind, level, totalEvidence } = incident
-    incident.reported = { kind, level, evidence: totalEvidence }
+    incident.reported = { kind, level, evidence: totalEvidence, kinds: seriousKinds(incident).length }
     reports++
     changes++
     onChange(incident, change)
@@ -199,8 +180,7 @@ export function createIncidentBook({
     const { incident, strongest, reportedMicros } = working
     const change = changeOf(incident)
     if (change === null || (mayWait && isPremature(working, latestMicros))) return
-    const isGraver = incident.kind !== incident.reported?.kind
-    if (!isGraver && Math.abs(latestMicros - reportedMicros) < WORSE_MICROS) return
+    if (!isOtherKind(incident) && Math.abs(latestMicros - reportedMicros) < WORSE_MICROS) return
     incident.state = 'open'
     if (strongest !== null) incident.reasons = [...explain(strongest).reasons]
     incident.summary = summaryOf(incident)
@@ -546,9 +526,17 @@ function noteFact(incident: Incident, rule: string, key: string, atMicros: numbe
     same.count++
     same.lastMicros = Math.max(same.lastMicros, atMicros)
     same.fact = fact
-  } else if (facts.length < MAXIMUM_FACTS) {
-    facts.push({ rule, key, count: 1, firstMicros: atMicros, lastMicros: atMicros, fact })
+    return
   }
+  if (facts.length >= MAXIMUM_FACTS) {
+    // a scan of many devices must not hide another kind
+    const isSpare = (each: string): boolean =>
+      each !== rule && facts.filter((of) => of.rule === each).length > 1
+    const place = facts.map((each) => isSpare(each.rule)).lastIndexOf(true)
+    if (place < 0 || facts.some((each) => each.rule === rule)) return
+    facts.splice(place, 1)
+  }
+  facts.push({ rule, key, count: 1, firstMicros: atMicros, lastMicros: atMicros, fact })
 }
 
 function evidenceOf(rule: string): number {
@@ -568,7 +556,7 @@ function rankOf(kind: IncidentKind): number {
 }
 
 function kindOf({ facts }: Incident): IncidentKind {
-  const kinds = facts.map(({ rule }) => KIND_OF_FACT[rule] ?? 'unusual-flows')
+  const kinds = facts.map(({ rule }) => kindOfFact(rule) ?? 'unusual-flows')
   return kinds.reduce<IncidentKind>(
     (first, kind) => (rankOf(kind) < rankOf(first) ? kind : first),
     'unusual-flows',
@@ -582,13 +570,20 @@ function levelOf({ kind, totalEvidence }: Incident): IncidentLevel {
   return INCIDENT_LEVELS[Math.min(level, INCIDENT_LEVELS.length - 1)] as IncidentLevel
 }
 
+/** It was not reported yet, or is of a kind, or has facts of one, that its last report did not have. */
+function isOtherKind(incident: Incident): boolean {
+  const { reported, kind } = incident
+  const kinds = seriousKinds(incident).length
+  return kind !== reported?.kind || kinds > (reported.kinds ?? kinds)
+}
+
 /** What is to be reported of it. */
 function changeOf(incident: Incident): IncidentChange | null {
-  const { reported, kind, level, totalEvidence } = incident
+  const { reported, level, totalEvidence } = incident
   if (reported === null) return incident.evidence >= OPEN_EVIDENCE ? 'opened' : null
   const isWorse =
     totalEvidence >= WORSE * reported.evidence ||
-    rankOf(kind) < rankOf(reported.kind) ||
+    isOtherKind(incident) ||
     INCIDENT_LEVELS.indexOf(level) > INCIDENT_LEVELS.indexOf(reported.level)
   return isWorse ? 'worse' : null
 }

@@ -1,18 +1,6 @@
 /** Describes an incident in sentences for people, by templates filled with its facts and counts. */
 import type { Alert } from '../alerts/alert.js'
-import { type Incident, type IncidentKind, MAXIMUM_CONTACTS } from './incident.js'
-
-const RULES_OF_KIND: Readonly<Record<IncidentKind, readonly string[]>> = {
-  'address-taken': ['address-taken', 'arp-conflict', 'nd-conflict'],
-  'password-guessing': ['password-guessing'],
-  upload: ['upload'],
-  download: ['download'],
-  flood: ['request-flood', 'address-flood'],
-  scan: ['port-scan', 'host-scan'],
-  'first-contact': ['first-contact'],
-  'new-device': ['new-device-contact'],
-  'unusual-flows': [],
-}
+import { type Incident, kindOfFact, MAXIMUM_CONTACTS, seriousKinds } from './incident.js'
 
 /** "Camera (192.168.50.23)", or the MAC address if the device has no name. */
 export function deviceText({ mac, address, name }: Incident['device']): string {
@@ -26,8 +14,9 @@ export function serviceText(protocol: string, port: number): string {
 
 /** What happened; how unusual it is; why. */
 export function summaryOf(incident: Incident): string {
-  const { flows, rarity, reasons } = incident
-  const sentences = [happened(incident)]
+  const { facts, kind, flows, rarity, reasons } = incident
+  const further = seriousKinds(incident).filter((each) => each !== kind)
+  const sentences = [happened(incident), ...further.flatMap((each) => factsOf(facts, each)[0]?.fact ?? [])]
   if (flows > 0 && rarity !== null && rarity.flows > 0) {
     const asUnusual = Math.round(rarity.atMost * (rarity.flows + 1)) - 1
     sentences.push(
@@ -41,10 +30,15 @@ export function summaryOf(incident: Incident): string {
   return `${sentences.join('. ')}.`
 }
 
+/** Those of a kind that are sentences. */
+function factsOf(facts: Incident['facts'], kind: Incident['kind']): Incident['facts'] {
+  return facts.filter(({ rule, fact }) => kindOfFact(rule) === kind && fact !== '')
+}
+
 function happened(incident: Incident): string {
   const { device, kind, facts, flows, contacts, beginMicros, endMicros } = incident
   const who = deviceText(device)
-  const leading = facts.filter(({ rule }) => RULES_OF_KIND[kind].includes(rule))
+  const leading = factsOf(facts, kind)
   const [first] = leading
   if (first !== undefined) {
     const others = new Set(leading.map(({ key }) => key)).size - 1

@@ -9,6 +9,7 @@ type Answer = 'snooze' | 'not-this-kind' | 'attack' | 'normal' | 'none'
 const TITLES: Readonly<Record<string, string>> = {
   'address-taken': 'Address taken',
   'password-guessing': 'Password guessing',
+  'dns-tunnel': 'DNS tunnel',
   upload: 'Upload',
   download: 'Download',
   flood: 'Flood',
@@ -21,6 +22,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   'address-taken': 'Find out which of the two devices is yours, and disconnect the other.',
   'password-guessing':
     'Disconnect the guessing device if you do not know it, and change the password of the other.',
+  'dns-tunnel': 'Disconnect the device, and find out which program on it sends these DNS queries.',
   upload: 'Check what the device may send: a backup or a recording that you started, or your data.',
   download: 'Check whether the device installs an update.',
   flood: 'Disconnect the sending device if it is in your network. Otherwise ask your internet provider.',

@@ -6,6 +6,7 @@ import { createRng } from '@oddflow/core'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { dashboardLink } from '../../src/commands/dashboard-link.js'
 import { actOnDevices, listDevices } from '../../src/commands/devices.js'
+import { listIncidents } from '../../src/commands/incidents.js'
 import { listModels, rollbackModels } from '../../src/commands/models.js'
 import { keyOf } from '../../src/commands/state-of.js'
 import { DEFAULT_DEVICES } from '../../src/config/settings.js'
@@ -13,6 +14,10 @@ import { openControlSocket } from '../../src/devices/control-socket.js'
 import { createDevice, type Device } from '../../src/devices/device.js'
 import { createDeviceTable, writeKnownDevices } from '../../src/devices/device-table.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
+import { writeStateTwice } from '../../src/files/state-file.js'
+import { type Answer, answersPathIn, encodeAnswers } from '../../src/incidents/answer.js'
+import { emptyIncident, encodeIncidents, type Incident } from '../../src/incidents/incident.js'
+import { pathIn } from '../../src/incidents/keep-incidents.js'
 import { scopeFileName } from '../../src/models/model-scopes.js'
 import { createModelStore } from '../../src/models/model-store.js'
 import type { ScopeReport } from '../../src/models/progress.js'
@@ -245,6 +250,44 @@ describe('of a state folder alone', () => {
     expect(said).toMatch(/false alarms up to (1\.\d|2) %, not proven/)
     expect(told).toBe('oddflow-agent: no agent is running here; showing the state that the last one saved\n')
   })
+})
+
+it('incidents list shows the answer that holds for each: its own, or one that mutes its device and kind', async () => {
+  const state = temporaryFolder()
+  const incident = (digit: string, changes: Partial<Incident>): Incident => {
+    const id = digit.repeat(32)
+    const times = { beginMicros: now, endMicros: now }
+    return {
+      ...emptyIncident({ id, key, device: { mac: key, address: '192.168.0.1' }, ...times }),
+      state: 'open',
+      summary: `incident ${digit}`,
+      ...changes,
+    }
+  }
+  const incidents = [
+    incident('1', { state: 'over' }),
+    incident('2', {}),
+    incident('3', { state: 'over' }),
+    incident('4', { kind: 'scan', state: 'over' }),
+  ]
+  const answered = (to: Incident, answer: Answer['answer'], endsMicros: number | null): Answer => ({
+    ...{ incident: to.id, answer, device: key, kind: to.kind, summary: to.summary, beginMicros: now },
+    ...{ atMicros: now, endsMicros, contacts: [], rows: [], models: [], changes: [] },
+  })
+  const ends = Date.parse('2096-01-01T00:00:00Z') * 1000
+  const [first, , , scan] = incidents as [Incident, Incident, Incident, Incident]
+  const answers = [answered(first, 'snooze', ends), answered(scan, 'attack', null)]
+  await writeStateTwice(nodeFileSystem, pathIn(state), encodeIncidents(incidents))
+  await writeStateTwice(nodeFileSystem, answersPathIn(state), encodeAnswers(answers))
+  await listIncidents({ state, format: 'text' })
+  expect(said.split('\n').map((line) => line.trim().split(/ {2,}/).slice(5))).toEqual([
+    ['answer', 'summary'],
+    ['snooze until 2096-01-01T00:00', 'incident 1'],
+    ['snooze until 2096-01-01T00:00 (given to 11111111)', 'incident 2'],
+    ['-', 'incident 3'],
+    ['attack', 'incident 4'],
+    [],
+  ])
 })
 
 describe('incidents answer', () => {

@@ -37,7 +37,7 @@ import { sampleRecord } from '../support/sample-record.js'
 const HOUR = 3_600_000_000
 const now = 1_700_000_000_000_000
 const device = '02:00:00:00:00:01'
-const camera = { mac: device, address: '192.168.0.1' }
+const camera = { mac: device, address: '192.168.0.1', name: 'Camera at the door' }
 const peer = '198.51.100.1'
 const id = (n: number): string => n.toString(16).padStart(32, '0')
 const { dimension } = wholeFlows
@@ -154,7 +154,7 @@ describe('a snooze', () => {
     const { book, folder, at } = await openBook()
     const { said } = await book.answer({ incident: id(1), answer: 'snooze', hours: 2 })
     expect(said).toEqual([
-      `Until 2023-11-15T00:13 UTC incidents of kind unusual-flows of ${device} are not reported.`,
+      `Until 2023-11-15T00:13 UTC incidents of kind unusual-flows of Camera at the door (192.168.0.1) are not reported.`,
     ])
     expect(book.mutedBy({ key: device, kind: 'unusual-flows' })).toBe('snooze')
     expect(book.mutedBy({ key: device, kind: 'scan' })).toBeNull()

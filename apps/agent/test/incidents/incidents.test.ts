@@ -198,6 +198,48 @@ describe('an incident', () => {
     expect(reported.map(({ change, incident }) => [change, incident.kind])).toEqual([['opened', 'flood']])
   })
 
+  it('that an open one of a weaker kind hides is reported once more, with its sentence and level', () => {
+    const { note, reported } = gathering([], { initiator: 99, responder: 99 })
+    const last = () => {
+      const { change, incident } = reported.at(-1) as Reported
+      return [change, incident.kind, incident.level, incident.summary.split('. ')[0]]
+    }
+    const upload = {
+      initiatorBytes: 100_000,
+      initiatorPackets: 90,
+      device: { mac: null, address: '192.0.2.10' },
+    }
+    for (let i = 0; i < 3; i++) note(i, upload)
+    expect(last()).toEqual(['opened', 'upload', 'medium', expect.stringContaining(' sent ')])
+    const later = [
+      ['port-scan', 'scan', 'medium'],
+      ['request-flood', 'flood', 'medium'],
+      ['dns-tunnel', 'dns-tunnel', 'high'],
+    ] as const
+    for (const [i, [rule, kind, level]] of later.entries()) {
+      note(10 + i, fact(rule, `what is told of ${rule}`, { device: upload.device }))
+      expect(last()).toEqual(['worse', kind, level, `what is told of ${rule}`])
+      note(10.5 + i, fact(rule, 'once more', { device: upload.device }))
+      expect(reported).toHaveLength(2 + i)
+    }
+  })
+
+  it('that has facts about many devices is reported once more for one of another kind, though it is no graver', () => {
+    const { book, note, reported } = gathering([], { initiator: 99, responder: 99 })
+    const device = { mac: null, address: '192.0.2.10' }
+    const of = (address: string) => ({ device: { mac: null, address }, flow: { destination: address } })
+    note(0, fact('host-scan', 'hosts were contacted', { device }))
+    for (let i = 0; i < 30; i++)
+      note(i, { ...fact('port-scan', `ports ${i}`), ...of(`192.0.2.${20 + i}`), peerKey: device.address })
+    for (const seconds of [40, 50]) note(seconds, { device, initiatorBytes: 100_000, initiatorPackets: 90 })
+    expect(book.all()).toHaveLength(1)
+    expect(reported.map(({ change, incident }) => [change, incident.kind])).toEqual([
+      ['opened', 'scan'],
+      ['worse', 'scan'],
+    ])
+    expect(reported[1]?.incident.summary).toMatch(/14 more devices\. 192\.0\.2\.10 sent 100 kB in /)
+  })
+
   it('with many peers names what they have in common, and none of them', () => {
     const said = (changes: (i: number) => Partial<Alert>): string | undefined => {
       const { book, note, reported } = gathering()

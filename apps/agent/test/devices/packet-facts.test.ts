@@ -1,11 +1,11 @@
-/** Floods of requests, from packets: each kind, what is none, and how the packets come in batches. */
+/** Facts of packets: each kind, what is none, and how the packets come in batches. */
 import { createFrameBatch, createPacketBatch, type PacketBatch } from '@oddflow/capture'
 import { parseNetwork } from '@oddflow/program'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import { createDeviceWatch } from '../../src/devices/device-watch.js'
-import { createRequestFloods } from '../../src/devices/request-floods.js'
+import { createDnsTunnels, createRequestFloods } from '../../src/devices/packet-facts.js'
 import { sampleRecord } from '../support/sample-record.js'
 
 const START = 1_700_000_000_000_000
@@ -142,6 +142,59 @@ describe('a flood of requests', () => {
       ]),
     )
     expect(toldOf(packets)).toHaveLength(60)
+  })
+})
+
+describe('a tunnel through DNS', () => {
+  const SERVER = 0xcb007135
+  const nameOf = (i: number, length: number): number[] => {
+    const label = [60, ...new TextEncoder().encode(String(i).padStart(60, 'x'))]
+    return [...label, length - 65, ...new Array<number>(length - 65).fill(97), 2, 98, 98]
+  }
+  /** Queries of a device, each for another name. */
+  function toldOf(
+    count: number,
+    length: number,
+    { everyMicros = 100_000, header = 0x01, distinct = count, deviceOf = (_: number): number => 0 } = {},
+  ): string[] {
+    const told: string[] = []
+    const tunnels = createDnsTunnels({
+      senderOf: (of, i) => String(of.sourceAddress[4 * i + 3]),
+      onTunnel: (record, fact) => told.push(`${record.responderPort} ${fact}`),
+    })
+    for (let i = 0; i < count; i++) {
+      const bytes = [0, 7, header, 0, 0, 1, 0, 0, 0, 0, 0, 0, ...nameOf(i % distinct, length), 0, 0, 16, 0, 1]
+      const from = [CAMERA + deviceOf(i), 40_000 + (i % 20_000)] as const
+      const packets = batchOf([{ from, to: [SERVER, 53], at: everyMicros * i, payload: bytes.length }])
+      packets.transportOffset[0] = 34
+      const frames = createFrameBatch(1)
+      frames.data = Uint8Array.from([...new Array<number>(42).fill(0), ...bytes])
+      frames.capturedBytes[0] = frames.data.length
+      tunnels.packets(frames, packets)
+    }
+    return told
+  }
+
+  it('is told at 32 different long names of a device within a minute, and at four times as many', () => {
+    expect(toldOf(200, 100)).toEqual([
+      '53 192.168.0.23 asked 203.0.113.53 for 32 different DNS names of 100 or more characters in 3 s: data may leave inside DNS queries',
+      '53 192.168.0.23 asked 203.0.113.53 for 128 different DNS names of 100 or more characters in 13 s: data may leave inside DNS queries',
+    ])
+    expect(toldOf(200, 100, { deviceOf: (i) => i % 3 }).map((text) => text.slice(3, 15))).toEqual(
+      ['192.168.0.24', '192.168.0.23', '192.168.0.25'].sort(),
+    )
+  })
+
+  it('is none of shorter names, of the same ones, of slow ones, and of answers', () => {
+    expect(toldOf(500, 99)).toEqual([])
+    expect(toldOf(500, 120, { distinct: 31 })).toEqual([])
+    expect(toldOf(500, 120, { everyMicros: 2 * SECOND })).toEqual([])
+    expect(toldOf(500, 120, { header: 0x81 })).toEqual([])
+  })
+
+  it('is found beside many devices that ask for a long name', () => {
+    const deviceOf = (i: number): number => (i % 10 === 0 ? 0 : 1 + (i % 499))
+    expect(toldOf(1000, 120, { deviceOf, everyMicros: 10 })).toHaveLength(1)
   })
 })
 
