@@ -20,7 +20,7 @@ const examples = pages
 
 describe('the examples', () => {
   it.each(examples)('of %s are configurations', (_, text) => {
-    expect(parseConfig(text).complaints).toEqual([])
+    expect(parseConfig(text).errors).toEqual([])
   })
 
   it('that is whole has the memory that it needs', () => {

@@ -72,14 +72,7 @@ async function closedPort(): Promise<number> {
 /** A webhook that gets every event. */
 const EVENTS = {
   kind: 'webhook',
-  urlFile: null,
-  tokenFile: null,
-  caFile: null,
-  preset: null,
-  user: '',
-  body: null,
   headers: {},
-  signatureFile: null,
 } as const
 
 describe('an output that is down', () => {

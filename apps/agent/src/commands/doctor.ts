@@ -16,16 +16,15 @@ import { OddFlowError } from '@oddflow/core'
 import { jsonLine, printable, readModelFile } from '@oddflow/program'
 import { readCalibrationFile } from '../budget/calibration.js'
 import { budgetThresholds } from '../budget/thresholds.js'
-import type { RunOptions } from '../config/given.js'
 import type { ListenSettings, Settings } from '../config/settings.js'
-import { readSettings } from '../config/settings-from.js'
+import { type RunOptions, readSettings } from '../config/settings-from.js'
 import { lookAtKnownDevices } from '../devices/device-table.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { looseRights, userId } from '../files/rights.js'
 import { createSystemClock } from '../input/clocks.js'
 import { standardErrorLog } from '../log.js'
 import { LOOPBACK } from '../outputs/output.js'
-import { checkOutput, definitionOf, type OutputSettings, secretsOf } from '../outputs/registry.js'
+import { checkOutput, type OutputSettings, targetOf, unencryptedSecrets } from '../outputs/registry.js'
 import { readModels } from '../pipeline/open-models.js'
 import { keptReports } from './models.js'
 import { tryOutputs } from './try-outputs.js'
@@ -59,7 +58,7 @@ export function outputFinding(output: OutputSettings): Finding {
   return {
     what,
     state: 'ok',
-    detail: `${output.name}: to ${definitionOf(output).target(output)}, which was not tried`,
+    detail: `${output.name}: to ${targetOf(output)}, which was not tried`,
   }
 }
 
@@ -82,13 +81,12 @@ export function listenFinding({ host, port }: ListenSettings): Promise<Finding> 
 /** Secrets and pages that others on the network could read. */
 export function exposures({ outputs, listen, dashboard }: Settings): string[] {
   const found: string[] = []
-  for (const output of outputs) {
-    const url = definitionOf(output).secretsGoTo(output)
-    const { protocol, hostname } = new URL(url ?? 'https://none')
-    if (!/^(http|mqtt):$/.test(protocol) || LOOPBACK.test(hostname)) continue
-    for (const { what } of secretsOf(output))
-      found.push(`${output.name}: the ${what} goes to ${hostname} unencrypted; use ${protocol.slice(0, -1)}s`)
-  }
+  for (const output of outputs)
+    for (const { what, url } of unencryptedSecrets(output))
+      if (!LOOPBACK.test(url.hostname))
+        found.push(
+          `${output.name}: the ${what} goes to ${url.hostname} unencrypted; use ${url.protocol.slice(0, -1)}s`,
+        )
   if (listen !== null && !LOOPBACK.test(listen.host)) {
     const what =
       dashboard === null

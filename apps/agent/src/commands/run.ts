@@ -1,9 +1,8 @@
 /** `oddflow-agent run`: watches an input until it ends or a signal comes. */
 import { jsonLine, UsageError } from '@oddflow/program'
 import { readCalibrationFile } from '../budget/calibration.js'
-import type { RunOptions } from '../config/given.js'
 import type { Settings } from '../config/settings.js'
-import { readSettings } from '../config/settings-from.js'
+import { type RunOptions, readSettings } from '../config/settings-from.js'
 import { checkFileWritable, checkFolderWritable, isPipe, nodeFileSystem } from '../files/file-system.js'
 import { looseRights, userId } from '../files/rights.js'
 import { createSystemClock } from '../input/clocks.js'

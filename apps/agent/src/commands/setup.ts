@@ -27,9 +27,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { FileError, fileError, printable, UsageError } from '@oddflow/program'
 import { stringify } from 'yaml'
-import { interfaceText, isInterfaceName } from '../config/given.js'
 import { parseConfig } from '../config/read-config.js'
-import { settingsFrom } from '../config/settings-from.js'
+import { interfaceText, isInterfaceName, settingsFrom } from '../config/settings-from.js'
 import { askFurther } from '../devices/control-socket.js'
 import { userId } from '../files/rights.js'
 import { PACKAGE_FOLDER } from '../package-folder.js'
@@ -263,9 +262,9 @@ function configText(
 /** Throws UsageError as a run would. */
 function checkText(config: string, text: string): void {
   const read = parseConfig(text)
-  const [complaint] = read.complaints
-  if (complaint !== undefined)
-    throw new UsageError(`the answers do not make a valid configuration: ${complaint.message}`)
+  const [error] = read.errors
+  if (error !== undefined)
+    throw new UsageError(`the answers do not make a valid configuration: ${error.message}`)
   settingsFrom({ config, fold: true }, read)
 }
 

@@ -12,7 +12,7 @@ import { emptyIncident, encodeIncidentEvent, type Incident } from '../incidents/
 import type { Clock } from '../input/clocks.js'
 import type { Log } from '../log.js'
 import type { Output } from '../outputs/output.js'
-import { createOutput, definitionOf, type OutputSettings } from '../outputs/registry.js'
+import { createOutput, type OutputSettings, targetOf } from '../outputs/registry.js'
 import { VERSION } from '../version.js'
 import type { Finding } from './doctor.js'
 
@@ -50,7 +50,7 @@ async function tryOutput(
   if (output instanceof Error) return { what, state: 'missing', detail: `${name}: ${output.message}` }
   try {
     const answer = await output.deliver({ first: 0, lines: [line] }, AbortSignal.timeout(PATIENCE_MILLIS))
-    return { what, state: 'ok', detail: `${name}: ${definitionOf(settings).target(settings)}: ${answer}` }
+    return { what, state: 'ok', detail: `${name}: ${targetOf(settings)}: ${answer}` }
   } catch (error) {
     const { message } = error as Error
     const said = message === 'stopped' ? `no answer within ${PATIENCE_MILLIS / 1000} s` : message

@@ -1,5 +1,5 @@
 /**
- * A configuration file: YAML 1.2, checked, with every complaint at its line and column.
+ * A configuration file: YAML 1.2, checked, with every error at its line and column.
  *
  * It may be a stranger's: its length, its depth and its aliases are bounded before it is parsed (yaml's own count of what
  * aliases unfold to guards against the file that unfolds into gigabytes), and nothing in it is executed.
@@ -85,16 +85,16 @@ export function findExcess(text: string): Excess | null {
 }
 
 /** One thing wrong: where, counted from 1, and what. */
-export interface ConfigComplaint {
+export interface ConfigError {
   readonly line: number
   readonly column: number
   readonly message: string
 }
 
 export interface ReadConfig {
-  /** null where there are complaints. */
+  /** null where there are errors. */
   readonly config: Config | null
-  readonly complaints: readonly ConfigComplaint[]
+  readonly errors: readonly ConfigError[]
   /** Place of a key, for what is found wrong later; such as ['suppress', 0, 'device']. */
   placeOf(path: readonly (string | number)[]): { line: number; column: number }
 }
@@ -113,7 +113,7 @@ export function readConfig(file: string): ReadConfig {
     // an accent of another encoding would become another file's name
     const place = placeIn(text, text.indexOf('\ufffd'))
     const message = 'expected UTF-8, found another encoding; save the file as UTF-8'
-    return { config: null, complaints: [{ ...place, message }], placeOf: () => place }
+    return { config: null, errors: [{ ...place, message }], placeOf: () => place }
   } catch (error) {
     throw inFile(file, error)
   }
@@ -125,7 +125,7 @@ export function parseConfig(given: string): ReadConfig {
   const excess = findExcess(text)
   if (excess !== null) {
     const place = placeIn(text, excess.offset)
-    return { config: null, complaints: [{ ...place, message: excess.message }], placeOf: () => place }
+    return { config: null, errors: [{ ...place, message: excess.message }], placeOf: () => place }
   }
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false })
@@ -134,7 +134,7 @@ export function parseConfig(given: string): ReadConfig {
     return { line: Math.max(1, line), column: Math.max(1, col) }
   }
   const placeOf = (path: readonly (string | number)[]) => at(offsetOf(document, path))
-  const refused = (complaints: ConfigComplaint[]): ReadConfig => ({ config: null, complaints, placeOf })
+  const refused = (errors: ConfigError[]): ReadConfig => ({ config: null, errors, placeOf })
   // a warning is a tag or a key that the file's writer meant otherwise
   const faults = [...document.errors, ...document.warnings]
   if (faults.length > 0) {
@@ -146,10 +146,11 @@ export function parseConfig(given: string): ReadConfig {
       })),
     )
   }
-  const repeated = repeatedKeys(document)
-  if (repeated.length > 0) return refused(repeated.map((offset) => ({ ...at(offset), message: REPEATED })))
-  const nuls = withNul(document)
-  if (nuls.length > 0) return refused(nuls.map((offset) => ({ ...at(offset), message: NUL })))
+  for (const [offsets, message] of [
+    [repeatedKeys(document), REPEATED],
+    [withNul(document), NUL],
+  ] as const)
+    if (offsets.length > 0) return refused(offsets.map((offset) => ({ ...at(offset), message })))
   if (document.contents !== null && !isMap(document.contents)) {
     return refused([{ ...placeOf([]), message: 'expected keys with values, such as "interface: eth0"' }])
   }
@@ -160,7 +161,7 @@ export function parseConfig(given: string): ReadConfig {
     return refused([{ line: 1, column: 1, message: firstLine(error instanceof Error ? error.message : '') }])
   }
   const parsed = safeParse(ConfigSchema, value ?? {})
-  if (parsed.success) return { config: parsed.output, complaints: [], placeOf }
+  if (parsed.success) return { config: parsed.output, errors: [], placeOf }
   return refused(
     parsed.issues.map((issue) => {
       const path = (issue.path ?? []).map(({ key }) => key as string | number)

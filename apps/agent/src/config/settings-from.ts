@@ -1,11 +1,20 @@
-/** Settings from a configuration file and the command line (given.ts), each part by the file that knows it. */
-import { featureDimension } from '@oddflow/core'
-import { parseBytes, UsageError } from '@oddflow/program'
+/**
+ * Settings from the command line and a configuration file.
+ *
+ * What is given on the command line counts, then the file, then the default (schema.ts). Paths in the file are relative to the
+ * folder that it lies in. An error in the file has line and column, one on the command line the flag's name.
+ */
+import { dirname, isAbsolute, join } from 'node:path'
+import { compileFilter } from '@oddflow/capture'
+import { ArgumentError, featureDimension } from '@oddflow/core'
+import { type Network, parseBytes, parseNetwork, UsageError } from '@oddflow/program'
+import { parse } from 'valibot'
+import { createSuppression } from '../alerts/suppress.js'
 import { refusedPlace } from '../devices/listen-alone.js'
 import { PEER_NAMES_BYTES } from '../devices/peer-names.js'
 import { standardErrorLog } from '../log.js'
 import { EVERYONE, type ModelsPer, NO_GROUP } from '../models/model-scopes.js'
-import type { OutputSettings } from '../outputs/registry.js'
+import { checkSettings, type OutputSettings } from '../outputs/registry.js'
 import {
   DEFAULT_MEMORY_LIMIT_BYTES,
   fleetModelBytes,
@@ -13,139 +22,302 @@ import {
   MODELS_BYTES,
   onlineBytes,
 } from '../pipeline/memory-plan.js'
-import {
-  createGiven,
-  dashboardFrom,
-  devicesFrom,
-  type Given,
-  inputFrom,
-  listenFrom,
-  networksFrom,
-  type RunOptions,
-  required,
-  suppressFrom,
-} from './given.js'
-import { checkAlertFile, evidenceFrom, foldFrom, outputsFrom } from './output-settings.js'
+import { checkAlertFile } from './alert-file.js'
 import type { ReadConfig } from './read-config.js'
-import type { Config } from './schema.js'
+import { type Config, ConfigSchema, ModelsSchema } from './schema.js'
 import {
-  type BudgetSettings,
-  DEFAULT_CALIBRATE_HOURS,
-  DEFAULT_LEARNING,
-  DEFAULT_MODELS,
-  DEFAULT_SPOOL_BYTES,
+  DEFAULT_DEVICES,
+  DEFAULT_FEATURES,
+  type DeviceSettings,
   type FeatureSettings,
-  FIRST_PACKETS,
+  type InputSettings,
   type LearningSettings,
+  type ListenSettings,
   type ModelsSettings,
   type Settings,
-  WHOLE_FLOWS,
 } from './settings.js'
 
-/** Which models judge, whether they are made here and learn on, and how many false alerts are bearable. */
-
-/** Throws UsageError. */
-function modelFrom({ options, config, inFolder }: Given, models: ModelsSettings | null): string | null {
-  const model = options.model ?? inFolder(config.model)
-  return models !== null && model === undefined
-    ? null
-    : required(model, 'model', 'a model that oddflow train wrote, or --models to make them here')
+/** Options of `run` as commander gives them. */
+export interface RunOptions {
+  readonly config?: string
+  readonly read?: string
+  readonly interface?: string
+  readonly filter?: string
+  readonly dropDuplicates?: boolean
+  readonly model?: string
+  readonly models?: ModelsPer
+  readonly eve?: string
+  readonly fold: boolean
+  readonly once?: boolean
+  readonly state?: string
+  readonly listen?: string
+  readonly memoryLimit?: string
+  readonly allowRoot?: boolean
 }
 
-/** null: models need no signature. Throws UsageError. */
+type Path = readonly (string | number)[]
+
+export interface ConfigContext {
+  readonly options: RunOptions
+  /** The defaults where there is no file. */
+  readonly config: Config
+  readonly hasState: boolean
+  readonly hasModel: boolean
+  /** A path of the file, from the folder where the agent was started. */
+  inFolder<T extends string | undefined>(path: T): T
+  /** Runs a check; an ArgumentError or a UsageError of it is given the place of `path` in the file. */
+  located<T>(path: Path, work: () => T): T
+  /** Throws UsageError with the place of `path` in the file. */
+  refuse(path: Path, message: string): never
+  /** A number of bytes such as 64M in the file. */
+  bytes(path: Path, value: string | number): number
+}
+
+/** @param file - null where there is none. */
+function createContext(options: RunOptions, file: ReadConfig | null): ConfigContext {
+  const name = options.config ?? ''
+  const config = file?.config ?? parse(ConfigSchema, {})
+  const located = <T>(path: Path, work: () => T): T => {
+    try {
+      return work()
+    } catch (error) {
+      if (!(error instanceof ArgumentError || error instanceof UsageError)) throw error
+      if (file === null) throw new UsageError(error.message)
+      const exact = [...path, ...fieldPath(error instanceof ArgumentError ? error.field : undefined)]
+      const { line, column } = file.placeOf(exact)
+      throw new UsageError(`${name}:${line}:${column}: ${error.message}`)
+    }
+  }
+  return {
+    options,
+    config,
+    hasState: (options.state ?? config.state) !== undefined,
+    hasModel: (options.model ?? config.model) !== undefined,
+    inFolder: <T extends string | undefined>(path: T): T =>
+      path === undefined || path === '-' || isAbsolute(path) ? path : (join(dirname(name), path) as T),
+    located,
+    refuse: (path, message) =>
+      located(path, () => {
+        throw new ArgumentError(message)
+      }),
+    bytes: (path, value) => located(path, () => parseBytes(String(value), path.join('.'))),
+  }
+}
+
+/** "[0].device" → [0, 'device'] */
+function fieldPath(field: string | undefined): Path {
+  if (field?.startsWith('[') !== true) return []
+  return Array.from(field.matchAll(/\[(\d+)\]|\.?(\w+)/g), ([, index, key]) =>
+    index === undefined ? key : Number(index),
+  )
+}
+
+/** Errors of a file that are shown; one that is no configuration at all would have thousands. */
+const MAXIMUM_ERRORS = 8
+
+/** Throws UsageError with what is wrong with the file, a line each, the first few. */
+export async function readSettings(options: RunOptions): Promise<Settings> {
+  const { config } = options
+  return settingsFrom(options, config === undefined ? null : await readFile(config))
+}
+
+/** The state folder that a configuration names; null where it names none. Throws as `readSettings`. */
+export async function stateIn(config: string): Promise<string | null> {
+  const context = createContext({ config, fold: true }, await readFile(config))
+  return context.inFolder(context.config.state) ?? null
+}
+
+async function readFile(name: string): Promise<ReadConfig> {
+  // the YAML parser is loaded by who has a file
+  const { readConfig } = await import('./read-config.js')
+  const file = readConfig(name)
+  const errors = file.errors.map(({ line, column, message }) => `${name}:${line}:${column}: ${message}`)
+  if (errors.length > 0) {
+    const shown = errors.slice(0, MAXIMUM_ERRORS)
+    const more = errors.length - shown.length
+    if (more > 0) shown.push(`${name}: and ${more} more like these`)
+    for (const error of shown.slice(0, -1)) standardErrorLog.error(error)
+    throw new UsageError(shown.at(-1))
+  }
+  return file
+}
+
+/** Throws UsageError that names the flag, or the file's line and column. */
+export function settingsFrom(options: RunOptions, file: ReadConfig | null): Settings {
+  const context = createContext(options, file)
+  const { config, hasModel, inFolder, bytes } = context
+  const { evidence, budget } = config
+  const outputs = outputsFrom(context)
+  checkSuppression(context)
+  const models = modelsFrom(context)
+  const learning = learningFrom(context, models !== null)
+  const peerNames = peerNamesFrom(context, outputs, models !== null)
+  const settings: Settings = {
+    input: inputFrom(context),
+    dropDuplicates: options.dropDuplicates ?? config.dropDuplicates,
+    model:
+      models !== null && !hasModel
+        ? null
+        : required(
+            options.model ?? inFolder(config.model),
+            'model',
+            'a model that oddflow train wrote, or --models to make them here',
+          ),
+    modelKey: modelKeyFrom(context, models),
+    models,
+    learning,
+    eve: required(options.eve ?? inFolder(config.eve), 'eve', 'the file that alerts go to'),
+    devices: devicesFrom(context, models !== null),
+    budget: budget === undefined ? null : { ...budget, calibration: inFolder(budget.calibration) ?? null },
+    outputs,
+    peerNames,
+    fold: options.fold && config.fold !== false ? config.fold : null,
+    once: options.once === true,
+    state: stateFrom(context),
+    spoolBytes: bytes(['spoolLimit'], config.spoolLimit),
+    memoryLimitBytes:
+      options.memoryLimit !== undefined
+        ? parseBytes(options.memoryLimit, '--memory-limit')
+        : config.memoryLimit !== undefined
+          ? bytes(['memoryLimit'], config.memoryLimit)
+          : defaultMemoryBytes(outputs, models, learning, peerNames !== null),
+    listen: listenFrom(context),
+    evidence:
+      evidence === undefined
+        ? null
+        : {
+            directory: inFolder(evidence.directory),
+            limitBytes: bytes(['evidence', 'limit'], evidence.limit),
+          },
+    dashboard: config.dashboard ?? null,
+    allowRoot: options.allowRoot === true || config.allowRoot,
+    localNetworks: networksFrom(context),
+    suppress: config.suppress,
+  }
+  checkDashboard(context)
+  checkAlertFile(context, settings)
+  checkFleetModels(context, settings)
+  return settings
+}
+
+/** Throws UsageError where there is none. */
+function required(value: string | undefined, name: string, what: string): string {
+  if (value === undefined || value === '') throw new UsageError(`--${name} is missing: give ${what}`)
+  return value
+}
+
+/** As Linux allows (dev_valid_name), without control characters. */
+export function isInterfaceName(name: string): boolean {
+  return /^[^\s/\p{C}]+$/u.test(name) && Buffer.byteLength(name) <= 15 && name !== '.' && name !== '..'
+}
+
+export function interfaceText(name: string): string {
+  return `expected the name of an interface, at most 15 bytes without spaces, found ${JSON.stringify(name.slice(0, 40))}`
+}
+
+/** A recording or an interface, and what a filter lets through of it. */
+function inputFrom({ options, config, inFolder, located, refuse }: ConfigContext): InputSettings {
+  const onLine = options.read !== undefined || options.interface !== undefined
+  const read = onLine ? options.read : inFolder(config.read)
+  const name = onLine ? options.interface : config.interface
+  if (read !== undefined && name !== undefined) {
+    if (onLine)
+      throw new UsageError('--read and --interface: a recording or an interface, not both; leave one out')
+    refuse(['interface'], 'read and interface: a recording or an interface, not both; leave one out')
+  }
+  const filter = options.filter ?? config.filter
+  if (name !== undefined) {
+    if (!isInterfaceName(name)) {
+      if (onLine) throw new UsageError(`--interface: ${interfaceText(name)}`)
+      refuse(['interface'], `interface: ${interfaceText(name)}`)
+    }
+    return { kind: 'live', interface: name, filter: filter ?? null }
+  }
+  const path = required(read, 'read', 'a capture file, or - for standard input; or --interface an interface')
+  if (filter === undefined) return { kind: 'recorded', path, filter: null }
+  if (options.filter === undefined)
+    return { kind: 'recorded', path, filter: located(['filter'], () => compileFilter(filter)) }
+  try {
+    return { kind: 'recorded', path, filter: compileFilter(filter) }
+  } catch (error) {
+    throw error instanceof ArgumentError ? new UsageError(`--filter: ${error.message}`) : error
+  }
+}
+
 function modelKeyFrom(
-  { options, config, inFolder, refuse }: Given,
+  { config, hasModel, inFolder, refuse }: ConfigContext,
   models: ModelsSettings | null,
 ): string | null {
-  const key = inFolder(config.modelKey)
-  if (key === undefined) return null
-  const isGiven = (options.model ?? config.model) !== undefined
-  if (!isGiven && Object.keys(models?.files ?? {}).length === 0) {
+  if (config.modelKey !== undefined && !hasModel && Object.keys(models?.files ?? {}).length === 0)
     refuse(['modelKey'], 'modelKey: no model from elsewhere is given; leave it out')
-  }
-  return key
+  return inFolder(config.modelKey) ?? null
 }
 
-/** Throws UsageError. */
-function modelsFrom({ options, config, inFolder, refuse, bytes }: Given): ModelsSettings | null {
-  const given = config.models
-  if (given === undefined && options.models === undefined) return null
-  const per = options.models ?? given?.per ?? DEFAULT_MODELS.per
-  if ((options.state ?? config.state) === undefined) {
-    refuse(['models'], 'models: they are kept in a state folder; give state (--state)')
-  }
-  if (config.budget?.calibration !== undefined) {
+function modelsFrom(context: ConfigContext): ModelsSettings | null {
+  const { options, config, hasState, hasModel, inFolder, refuse, bytes } = context
+  if (config.models === undefined && options.models === undefined) return null
+  const { memory, features, ...given } = config.models ?? parse(ModelsSchema, {})
+  const models = { ...given, per: options.models ?? given.per }
+  if (!hasState) refuse(['models'], 'models: they are kept in a state folder; give state (--state)')
+  if (config.budget?.calibration !== undefined)
     refuse(
       ['budget', 'calibration'],
       'budget.calibration: is of one model, and models are made here; leave one out',
     )
-  }
-  const groups = groupsFrom(given, per, refuse)
-  const files = filesFrom(given, per, groups, inFolder, refuse)
-  const isBrought = Object.keys(files).length > 0 || (options.model ?? config.model) !== undefined
-  if (given?.features !== undefined && isBrought) {
+  const groups = groupsFrom(models, refuse)
+  checkOwners(models, groups, refuse)
+  if (features !== undefined && (hasModel || Object.keys(models.files).length > 0))
     refuse(
       ['models', 'features'],
       'models.features: the models that are given say how rows are made; leave it out',
     )
-  }
   return {
-    per,
+    ...models,
     groups,
-    files,
-    features: featuresFrom(given?.features, config.learning?.online === true, refuse),
-    rowsPerScope: given?.rowsPerDevice ?? DEFAULT_MODELS.rowsPerScope,
-    memoryBytes: bytes(['models', 'memory'], given?.memory, DEFAULT_MODELS.memoryBytes),
-    trainWithinSeconds: given?.trainWithinSeconds ?? DEFAULT_MODELS.trainWithinSeconds,
-    maximum: given?.maximum ?? DEFAULT_MODELS.maximum,
+    files: Object.fromEntries(Object.entries(models.files).map(([owner, file]) => [owner, inFolder(file)])),
+    features: featuresFrom(features, config.learning?.online === true, refuse),
+    memoryBytes: bytes(['models', 'memory'], memory),
   }
 }
 
+type Models = NonNullable<Config['models']>
+
 function featuresFrom(
-  given: NonNullable<Config['models']>['features'] = {},
+  given: Models['features'] = {},
   isOnline: boolean,
-  refuse: Given['refuse'],
+  refuse: ConfigContext['refuse'],
 ): FeatureSettings {
-  const { set = isOnline ? 'iat-size' : DEFAULT_MODELS.features.set } = given
-  if (set === 'flow-summary' && isOnline) {
+  const { set = isOnline ? 'iat-size' : 'flow-summary' } = given
+  if (set === 'flow-summary' && isOnline)
     refuse(
       ['models', 'features', 'set'],
       'models.features.set: models of flow-summary cannot learn on; give iat-size, or leave learning out',
     )
-  }
-  if (set === 'flow-summary' && given.packetsPerFlow !== undefined) {
+  if (set === 'flow-summary' && given.packetsPerFlow !== undefined)
     refuse(
       ['models', 'features', 'packetsPerFlow'],
       'models.features.packetsPerFlow: a row of set: flow-summary is about all packets of a flow; give set: iat-size with it, or leave it out',
     )
-  }
-  const defaults = set === 'flow-summary' ? WHOLE_FLOWS : FIRST_PACKETS
-  return {
-    set,
-    packetsPerFlow: given.packetsPerFlow ?? defaults.packetsPerFlow,
-    cutSeconds: given.cutSeconds ?? defaults.cutSeconds,
-    idleSeconds: given.idleSeconds ?? defaults.idleSeconds,
-  }
+  const {
+    packetsPerFlow = DEFAULT_FEATURES[set].packetsPerFlow,
+    cutSeconds = DEFAULT_FEATURES[set].cutSeconds,
+    idleSeconds = DEFAULT_FEATURES[set].idleSeconds,
+  } = given
+  return { set, packetsPerFlow, cutSeconds, idleSeconds }
 }
 
 /** Devices by the name of their group; a device is in one at most. */
 function groupsFrom(
-  given: Config['models'],
-  per: ModelsPer,
-  refuse: Given['refuse'],
+  { per, groups: given }: Pick<Models, 'per' | 'groups'>,
+  refuse: ConfigContext['refuse'],
 ): ModelsSettings['groups'] {
   const groups = Object.fromEntries(
-    Object.entries(given?.groups ?? {}).map(([name, devices]) => [
-      name,
-      devices.map((key) => key.toLowerCase()),
-    ]),
+    Object.entries(given ?? {}).map(([name, devices]) => [name, devices.map((key) => key.toLowerCase())]),
   )
-  if (per === 'group' && Object.keys(groups).length === 0) {
+  if (per === 'group' && Object.keys(groups).length === 0)
     refuse(['models'], 'models.groups: per: group needs groups; name the devices of each')
-  }
-  if (per !== 'group' && given?.groups !== undefined) {
+  if (per !== 'group' && given !== undefined)
     refuse(['models', 'groups'], 'models.groups: does nothing without per: group; leave one out')
-  }
   const members = Object.values(groups).flat()
   const twice = members.find((key, i) => members.indexOf(key) !== i)
   if (twice !== undefined)
@@ -153,130 +325,125 @@ function groupsFrom(
   return groups
 }
 
-/** Files by owner; every owner is one that there can be. */
-function filesFrom(
-  given: Config['models'],
-  per: ModelsPer,
+/** Every owner of a file is one that there can be. */
+function checkOwners(
+  { per, files }: Pick<Models, 'per' | 'files'>,
   groups: ModelsSettings['groups'],
-  inFolder: Given['inFolder'],
-  refuse: Given['refuse'],
-): ModelsSettings['files'] {
-  const files: Record<string, string> = {}
-  for (const [owner, file] of Object.entries(given?.files ?? {})) {
-    const isOwner =
-      per === 'device'
-        ? /[:.]/.test(owner)
-        : per === 'all'
-          ? owner === EVERYONE
-          : owner === NO_GROUP || owner in groups
-    if (!isOwner) {
-      const expected =
-        per === 'device' ? 'the address of a device' : per === 'all' ? EVERYONE : 'the name of a group'
+  refuse: ConfigContext['refuse'],
+): void {
+  const [isOwner, expected] = {
+    device: [(owner: string) => /[:.]/.test(owner), 'the address of a device'] as const,
+    group: [(owner: string) => owner === NO_GROUP || owner in groups, 'the name of a group'] as const,
+    all: [(owner: string) => owner === EVERYONE, EVERYONE] as const,
+  }[per]
+  for (const owner of Object.keys(files))
+    if (!isOwner(owner))
       refuse(['models', 'files', owner], `models.files.${owner}: expected ${expected}, as per: ${per} has it`)
-    }
-    files[owner] = inFolder(file)
-  }
-  return files
 }
 
-/** null: models stay as they were trained. Throws UsageError. */
-function learningFrom({ config: { learning }, refuse }: Given, isTraining: boolean): LearningSettings | null {
+/** null: models stay as they were trained. */
+function learningFrom(
+  { config: { learning }, refuse }: ConfigContext,
+  isTraining: boolean,
+): LearningSettings | null {
   if (learning === undefined) return null
-  if (!isTraining) {
+  if (!isTraining)
     refuse(
       ['learning'],
       'learning: models that are made here learn on; give models, or let oddflow update do it',
     )
-  }
-  if (!learning.online) return null
-  return {
-    rowsPerHour: learning.rowsPerHour ?? DEFAULT_LEARNING.rowsPerHour,
-    everyRows: learning.everyRows ?? DEFAULT_LEARNING.everyRows,
-    shadowAgrees: learning.shadowAgrees ?? DEFAULT_LEARNING.shadowAgrees,
-  }
+  const { online, ...settings } = learning
+  return online ? settings : null
 }
 
-/** null: the model's own threshold decides. */
-function budgetFrom({ config: { budget }, inFolder }: Given): BudgetSettings | null {
-  if (budget === undefined) return null
-  return {
-    falseAlertsPerDay: budget.falseAlertsPerDay,
-    per: budget.per ?? 'device',
-    calibration: inFolder(budget.calibration) ?? null,
-    calibrateHours: budget.calibrateHours ?? DEFAULT_CALIBRATE_HOURS,
-  }
+function devicesFrom(
+  { config: { devices }, hasState, inFolder, refuse }: ConfigContext,
+  /** Models are made on the gateway, of devices. */
+  isTraining: boolean,
+): DeviceSettings | null {
+  if (devices === undefined) return isTraining ? DEFAULT_DEVICES : null
+  if (!hasState && devices.approve === 'manual')
+    refuse(
+      ['devices'],
+      'devices: without a state folder no device can be approved or watched; give state, or approve: auto',
+    )
+  const { vendors } = devices
+  return { ...devices, vendors: vendors === false ? false : (inFolder(vendors) ?? null) }
 }
 
-/** Throws UsageError that names the flag, or the file's line and column. */
-export function settingsFrom(options: RunOptions, file: ReadConfig | null): Settings {
-  const given = createGiven(options, file)
-  const { config, inFolder, bytes } = given
-  const outputs = outputsFrom(given)
-  const suppress = suppressFrom(given)
-  const models = modelsFrom(given)
-  const learning = learningFrom(given, models !== null)
-  const peerNames = peerNamesFrom(given, outputs, models !== null)
-  const settings: Settings = {
-    input: inputFrom(given),
-    dropDuplicates: options.dropDuplicates ?? config.dropDuplicates ?? false,
-    model: modelFrom(given, models),
-    modelKey: modelKeyFrom(given, models),
-    models,
-    learning,
-    eve: required(options.eve ?? inFolder(config.eve), 'eve', 'the file that alerts go to'),
-    devices: devicesFrom(given, models !== null),
-    budget: budgetFrom(given),
-    outputs,
-    peerNames,
-    fold: foldFrom(given),
-    once: options.once === true,
-    state: stateFrom(given),
-    spoolBytes: bytes(['spoolLimit'], config.spoolLimit, DEFAULT_SPOOL_BYTES),
-    memoryLimitBytes:
-      options.memoryLimit === undefined
-        ? bytes(
-            ['memoryLimit'],
-            config.memoryLimit,
-            defaultMemoryBytes(outputs, models, learning, peerNames !== null),
-          )
-        : parseBytes(options.memoryLimit, '--memory-limit'),
-    listen: listenFrom(given),
-    evidence: evidenceFrom(given),
-    dashboard: dashboardFrom(given),
-    allowRoot: options.allowRoot === true || config.allowRoot === true,
-    localNetworks: networksFrom(given),
-    suppress,
+function outputsFrom({ config: { outputs }, inFolder, refuse }: ConfigContext): OutputSettings[] {
+  const names = new Set(['eve'])
+  return outputs.map((given, i) => {
+    const { name = given.kind } = given
+    if (names.has(name))
+      refuse(
+        ['outputs', i],
+        `outputs[${i}]: ${JSON.stringify(name)} is another output's; give each output a different name`,
+      )
+    names.add(name)
+    const inFolders = Object.entries(given).map(([key, value]) => [
+      key,
+      // every key that ends so names a file
+      /File$|^socket$/.test(key) ? inFolder(value as string | undefined) : value,
+    ])
+    const output: OutputSettings = { ...Object.fromEntries(inFolders), name }
+    checkSettings(output, (key, message) => refuse(['outputs', i, key], `outputs[${i}].${key}: ${message}`))
+    return output
+  })
+}
+
+/** The rules of suppression: each can hold, and each has a different name. */
+function checkSuppression({ config: { suppress }, located, refuse }: ConfigContext): void {
+  located(['suppress'], () => createSuppression(suppress))
+  for (const [i, { name }] of suppress.entries())
+    if (suppress.findIndex((other) => other.name === name) !== i)
+      refuse(
+        ['suppress', i, 'name'],
+        `suppress[${i}].name: ${JSON.stringify(name)} is another rule's; give each its own`,
+      )
+}
+
+function networksFrom({ config, located }: ConfigContext): Network[] {
+  return config.localNetworks.map((text, i) => located(['localNetworks', i], () => parseNetwork(text)))
+}
+
+/** null: nowhere. */
+function listenFrom({ options, config: { listen }, located }: ConfigContext): ListenSettings | null {
+  if (options.listen !== undefined) return parseListen(options.listen, '--listen')
+  return listen === undefined ? null : located(['listen'], () => parseListen(listen, 'listen'))
+}
+
+/** "127.0.0.1:9477", "[::1]:9477". Throws UsageError. */
+export function parseListen(text: string, flag: string): ListenSettings {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^[\]:\s]+)):(\d{1,5})$/.exec(text)
+  const port = Number(match?.[3])
+  if (match === null || port > 65_535) {
+    throw new UsageError(`${flag} ${text}: expected HOST:PORT such as 127.0.0.1:9477 or [::1]:9477`)
   }
-  checkAlertFile(given, settings)
-  checkFleetModels(given, settings)
-  return settings
+  return { host: match[1] ?? match[2], port }
+}
+
+function checkDashboard({ options, config, hasState, refuse }: ConfigContext): void {
+  if (config.dashboard === undefined) return
+  if ((options.listen ?? config.listen) === undefined)
+    refuse(['dashboard'], 'dashboard: give listen, such as 127.0.0.1:9477: there it is served')
+  if (!hasState) refuse(['dashboard'], 'dashboard: give state: its token is kept there')
 }
 
 /** Models of a fleet have a key to be checked by, a model of the configuration to begin with, and a folder to be kept in. */
 function checkFleetModels(
-  { refuse }: Given,
+  { refuse }: ConfigContext,
   { outputs, model, models, modelKey, state, budget }: Settings,
 ): void {
-  const taking = outputs.filter((output) => output.kind === 'nats' && output.models)
-  const [first, second] = taking
+  const [first, second] = outputs.filter((output) => output.kind === 'nats' && output.models)
   if (first === undefined) return
-  const missing =
-    modelKey === null
-      ? 'modelKey, the public key of the one who publishes models'
-      : model === null
-        ? 'model, which is used until the fleet offers one'
-        : state === null
-          ? 'state, where they are kept'
-          : null
-  const why =
-    missing !== null
-      ? `give ${missing}`
-      : second !== undefined
-        ? `another output has it too; leave one out`
-        : budget !== null && models === null
-          ? 'the threshold of a budget is of one model; leave budget out'
-          : null
-  if (why !== null) refuse(['outputs', outputs.indexOf(second ?? first), 'models'], `outputs.models: ${why}`)
+  const fail = (why: string): never =>
+    refuse(['outputs', outputs.indexOf(second ?? first), 'models'], `outputs.models: ${why}`)
+  if (modelKey === null) fail('give modelKey, the public key of the one who publishes models')
+  if (model === null) fail('give model, which is used until the fleet offers one')
+  if (state === null) fail('give state, where they are kept')
+  if (second !== undefined) fail('another output has it too; leave one out')
+  if (budget !== null && models === null) fail('the threshold of a budget is of one model; leave budget out')
 }
 
 /** Whole MiB, so that messages can name it. */
@@ -286,24 +453,19 @@ function defaultMemoryBytes(
   learning: LearningSettings | null,
   hasPeerNames: boolean,
 ): number {
-  const online =
-    models === null || learning === null
-      ? 0
-      : onlineBytes(
-          models.maximum,
-          learning,
-          featureDimension('iat-size', models.features.packetsPerFlow, 'split'),
-        )
+  const shared = DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs) + fleetModelBytes(outputs)
+  // beside models that are given there is room for names
+  if (models === null) return shared
+  const dimension = featureDimension('iat-size', models.features.packetsPerFlow, 'split')
+  const online = learning === null ? 0 : onlineBytes(models.maximum, learning, dimension)
   const mebibyte = 1_048_576
-  const made = models === null ? 0 : MODELS_BYTES + mebibyte * Math.ceil(online / mebibyte)
-  // beside models that are given there is room for them
-  const names = models !== null && hasPeerNames ? PEER_NAMES_BYTES : 0
-  return DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs) + fleetModelBytes(outputs) + made + names
+  const names = hasPeerNames ? PEER_NAMES_BYTES : 0
+  return shared + MODELS_BYTES + mebibyte * Math.ceil(online / mebibyte) + names
 }
 
-/** null: they are not looked for. Throws UsageError. */
+/** null: they are not looked for. */
 function peerNamesFrom(
-  { config: { peerNames, devices }, refuse }: Given,
+  { config: { peerNames, devices }, refuse }: ConfigContext,
   outputs: readonly OutputSettings[],
   isTraining: boolean,
 ): readonly string[] | null {
@@ -320,7 +482,7 @@ function peerNamesFrom(
   return peerNames
 }
 
-function stateFrom({ options, config, inFolder, refuse }: Given): string | null {
+function stateFrom({ options, config, inFolder, refuse }: ConfigContext): string | null {
   const state = options.state ?? inFolder(config.state) ?? null
   const refused = state === null ? null : refusedPlace(state)
   if (refused !== null) {
@@ -328,38 +490,4 @@ function stateFrom({ options, config, inFolder, refuse }: Given): string | null 
     refuse(['state'], `state: ${refused}`)
   }
   return state
-}
-
-/** What the command line and the configuration file ask for, checked. */
-
-/** Complaints about a file that are told; one that is no configuration at all would have thousands. */
-const MAXIMUM_COMPLAINTS = 8
-
-/** Throws UsageError with what is wrong with the file, a line each, the first few. */
-export async function readSettings(options: RunOptions): Promise<Settings> {
-  const { config } = options
-  return settingsFrom(options, config === undefined ? null : await readWhole(config))
-}
-
-/** The state folder that a configuration names; null where it names none. Throws as `readSettings`. */
-export async function stateIn(config: string): Promise<string | null> {
-  const given = createGiven({ config, fold: true }, await readWhole(config))
-  return given.inFolder(given.config.state) ?? null
-}
-
-async function readWhole(name: string): Promise<ReadConfig> {
-  // the YAML parser and the schema are loaded by who has a file
-  const { readConfig } = await import('./read-config.js')
-  const file = readConfig(name)
-  const complaints = file.complaints.map(
-    ({ line, column, message }) => `${name}:${line}:${column}: ${message}`,
-  )
-  if (complaints.length > 0) {
-    const told = complaints.slice(0, MAXIMUM_COMPLAINTS)
-    const more = complaints.length - told.length
-    if (more > 0) told.push(`${name}: and ${more} more like these`)
-    for (const complaint of told.slice(0, -1)) standardErrorLog.error(complaint)
-    throw new UsageError(told.at(-1))
-  }
-  return file
 }

@@ -38,7 +38,7 @@ export function looseRights(
       `${path}: others than the agent can ${what} it (mode ${(mode & 0o777).toString(8)}); chmod ${right}`,
     )
   }
-  for (const { path } of outputs.flatMap(secretsOf)) {
+  for (const path of outputs.flatMap(secretsOf)) {
     const stats = statsOf(path, statSync)
     // what root owns and its group may read is how secrets are given to a service
     if (stats?.isFile() === true) tell(path, stats, OTHERS_WRITE | WORLD_READS, [user, ROOT])

@@ -57,7 +57,7 @@ export function openFleetModels(
   return createFleetModels({
     ...fleet,
     gateway: gatewayName(output, hostname()),
-    group: output.group,
+    group: output.group ?? null,
     publicKey: readPublicKey(settings.modelKey),
     row: decider.row,
     configured: base,

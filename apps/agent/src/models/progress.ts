@@ -19,7 +19,7 @@
 import type { FlowContract } from '@oddflow/core'
 import { budgetRate, type Threshold } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
-import { type BudgetSettings, DEFAULT_FALSE_ALERTS_PER_DAY, type DeviceSettings } from '../config/settings.js'
+import type { BudgetSettings, DeviceSettings } from '../config/settings.js'
 import type { Device } from '../devices/device.js'
 import type { OwnModel } from '../page/api.js'
 import { isOfNow, type Learning, type ModelScope, noteOf } from './model-scopes.js'
@@ -54,6 +54,7 @@ type Proof = 'open' | 'kept' | 'broken'
 
 /** Where no budget says otherwise, as `oddflow train`. */
 const FALSE_POSITIVE_RATE = 0.01
+const FALSE_ALERTS_PER_DAY = 1
 /** Of the rows of a judged owner's model, with which another one is made. */
 const MORE_ROWS = 1.5
 const MICROS_PER_HOUR = 3_600_000_000
@@ -74,7 +75,7 @@ export function createLearningProgress(
     const own = perDay(noteOf(learning, 'flows'), lastedMicros(learning))
     if (budget === null) {
       const devices = Math.max(1, learning.devices.size)
-      return Math.min(FALSE_POSITIVE_RATE, budgetRate(DEFAULT_FALSE_ALERTS_PER_DAY * devices, own))
+      return Math.min(FALSE_POSITIVE_RATE, budgetRate(FALSE_ALERTS_PER_DAY * devices, own))
     }
     if (budget.per === 'network') {
       const all = perDay(network.flows, latestMicros - network.firstMicros)

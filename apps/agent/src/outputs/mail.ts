@@ -13,33 +13,16 @@ import { systemClock } from '../input/clocks.js'
 import { ABORTED, orAborted, withinMillis } from '../pipeline/shutdown.js'
 import { type Message, messagesOf } from './message.js'
 import {
-  caFile,
-  caFileOf,
   defineOutput,
   LOOPBACK,
   type Output,
   type OutputEnvironment,
-  outputFile,
-  outputName,
   RefusedError,
   readCertificates,
   readSecret,
+  type SettingsOf,
   urlOf,
 } from './output.js'
-
-export interface MailSettings {
-  readonly kind: 'mail'
-  readonly name: string
-  /** smtp or smtps. */
-  readonly url: string
-  readonly username: string | null
-  /** Whose first line is the password. */
-  readonly passwordFile: string | null
-  readonly caFile: string | null
-  readonly from: string
-  readonly to: readonly string[]
-  readonly maximumPerDay: number
-}
 
 const address = v.pipe(
   v.string(),
@@ -47,57 +30,38 @@ const address = v.pipe(
   v.regex(/^[^\s<>@,;:"()[\]\\]+@[A-Za-z0-9.-]+$/, 'a mail address'),
 )
 
+const entries = {
+  url: urlOf(
+    /^smtps?:\/\/(\[[0-9a-fA-F:]+\]|[^/?#@:]+)(:\d+)?\/?$/,
+    'smtps://HOST, or smtp://HOST for STARTTLS, with a port at most',
+    'The mail server, such as smtps://mail.example.org.',
+  ),
+  username: v.optional(text('Name to log in with.')),
+  passwordFile: v.optional(path('A file whose first line is the password.')),
+  from: v.pipe(address, v.description('Address of the sender.')),
+  to: v.pipe(
+    v.array(address),
+    v.minLength(1),
+    v.maxLength(16),
+    v.description('Addresses of the recipients.'),
+  ),
+  maximumPerDay: v.optional(
+    whole(1, 10_000, 'Maximum number of mails per day (24). Later messages go out together on the next day.'),
+    24,
+  ),
+}
+export type MailSettings = SettingsOf<'mail', typeof entries>
+
 export const mail = defineOutput({
   kind: 'mail',
-  schema: v.strictObject({
-    kind: v.literal('mail'),
-    name: outputName,
-    url: urlOf(
-      /^smtps?:\/\/(\[[0-9a-fA-F:]+\]|[^/?#@:]+)(:\d+)?\/?$/,
-      'smtps://HOST, or smtp://HOST for STARTTLS, with a port at most',
-      'The mail server, such as smtps://mail.example.org.',
-    ),
-    username: v.optional(text('Name to log in with.')),
-    passwordFile: v.optional(path('A file whose first line is the password.')),
-    caFile,
-    from: v.pipe(address, v.description('Address of the sender.')),
-    to: v.pipe(
-      v.array(address),
-      v.minLength(1),
-      v.maxLength(16),
-      v.description('Addresses of the recipients.'),
-    ),
-    maximumPerDay: v.optional(
-      whole(
-        1,
-        10_000,
-        'Maximum number of mails per day (24). Later messages go out together on the next day.',
-      ),
-      24,
-    ),
-  }),
-  settings(given, context): MailSettings {
-    const { username = null, passwordFile } = given
-    if ((username === null) !== (passwordFile === undefined)) {
-      context.refuse(
-        username === null ? 'passwordFile' : 'username',
-        'username and passwordFile belong together; give both',
-      )
-    }
-    return {
-      ...given,
-      name: context.name,
-      username,
-      passwordFile: context.inFolder(passwordFile) ?? null,
-      caFile: caFileOf(given, context),
-    }
+  entries,
+  check({ username, passwordFile }, refuse) {
+    if ((username === undefined) === (passwordFile === undefined)) return
+    refuse(
+      username === undefined ? 'passwordFile' : 'username',
+      'username and passwordFile belong together; give both',
+    )
   },
-  target: ({ url }) => url,
-  files: ({ passwordFile, caFile }) => [
-    ...outputFile('password', passwordFile),
-    ...outputFile('certificates', caFile),
-  ],
-  secretsGoTo: ({ passwordFile, url }) => (passwordFile === null ? null : url),
   memoryBytes: 16 * 1_048_576,
   create: (settings, environment) => createMail(settings, environment),
 })
@@ -118,13 +82,13 @@ export async function createMail(
   const { hostname, clock, log } = environment
   const { createTransport } = await import('nodemailer')
   const { protocol, hostname: host, port } = new URL(url)
-  const isOwn = protocol === 'smtp:' && LOOPBACK.test(host) && settings.caFile === null
+  const isOwn = protocol === 'smtp:' && LOOPBACK.test(host) && settings.caFile === undefined
   const transport = createTransport({
     host: host.replace(/^\[|\]$/g, ''),
     port: Number(port) || (protocol === 'smtps:' ? 465 : isOwn ? 25 : 587),
     secure: protocol === 'smtps:',
     ...(isOwn ? { ignoreTLS: true } : { requireTLS: true }),
-    ...(settings.caFile === null ? {} : { tls: { ca: readCertificates(settings.caFile) } }),
+    ...(settings.caFile === undefined ? {} : { tls: { ca: readCertificates(settings.caFile) } }),
     connectionTimeout: PATIENCE_MILLIS,
     greetingTimeout: PATIENCE_MILLIS,
     socketTimeout: PATIENCE_MILLIS,
@@ -133,7 +97,7 @@ export async function createMail(
     disableUrlAccess: true,
   })
   // a password that cannot be read is an error at the start
-  if (passwordFile !== null) readSecret(passwordFile)
+  if (passwordFile !== undefined) readSecret(passwordFile)
   let day = ''
   let sentToday = 0
 
@@ -156,7 +120,7 @@ export async function createMail(
       ...thread,
       headers: { 'auto-submitted': 'auto-generated' },
       // read each time, so that it can be replaced while the agent runs
-      ...(username === null || passwordFile === null
+      ...(username === undefined || passwordFile === undefined
         ? {}
         : { auth: { user: username, pass: readSecret(passwordFile) } }),
     })

@@ -17,40 +17,21 @@ import type { Duplex } from 'node:stream'
 import type { MqttClient } from 'mqtt'
 import * as v from 'valibot'
 import { path, text } from '../config/schema-parts.js'
-import { withinMillis } from '../pipeline/shutdown.js'
+import type { RemoteAnswers } from '../incidents/answers.js'
+import { orAborted, withinMillis } from '../pipeline/shutdown.js'
 import { keptMessages, namesOf, openDescribedDevices } from './home-assistant.js'
 import {
-  caFile,
-  caFileOf,
+  allDone,
   defineOutput,
   type Output,
   type OutputEnvironment,
   originOf,
-  outputFile,
-  outputName,
   RefusedError,
   readCertificates,
   readSecret,
+  type SettingsOf,
   urlOf,
 } from './output.js'
-
-export interface MqttSettings {
-  readonly kind: 'mqtt'
-  readonly name: string
-  /** mqtt or mqtts. */
-  readonly url: string
-  readonly username: string | null
-  /** Whose first line is the password. */
-  readonly passwordFile: string | null
-  /** Certificate authorities that are trusted, in PEM; null: those that Node knows. */
-  readonly caFile: string | null
-  /** Of the agent's topics; null: oddflow/ and the machine's name. */
-  readonly prefix: string | null
-  /** Prefix of Home Assistant's discovery; null: none. */
-  readonly homeAssistant: string | null
-  /** Answers to incidents are taken from the broker. */
-  readonly answers: boolean
-}
 
 /** Levels of printable ASCII without spaces and wildcards. */
 const topic = (what: string) =>
@@ -64,58 +45,39 @@ const topic = (what: string) =>
     v.description(what),
   )
 
+const entries = {
+  url: urlOf(
+    /^mqtts?:/,
+    'a URL of mqtt or mqtts',
+    'The broker, such as mqtt://192.0.2.5:1883; a password goes into passwordFile.',
+  ),
+  username: v.optional(text('Name to log in with.')),
+  passwordFile: v.optional(path('A file whose first line is the password.')),
+  prefix: v.optional(
+    topic("Of the agent's topics (oddflow/ and the machine's name): PREFIX/alerts and PREFIX/status."),
+  ),
+  homeAssistant: v.optional(
+    v.union([v.literal(false), topic("Prefix of Home Assistant's discovery (homeassistant), or false.")]),
+    'homeassistant',
+  ),
+  answers: v.optional(
+    v.pipe(
+      v.boolean(),
+      v.description(
+        'Accept answers to incidents on PREFIX/answer: a snooze of at most 24 hours, and "attack" (false). Anyone who may write to this topic can snooze incidents, so restrict it in the broker.',
+      ),
+    ),
+    false,
+  ),
+}
+type MqttSettings = SettingsOf<'mqtt', typeof entries>
+
 export const mqtt = defineOutput({
   kind: 'mqtt',
-  schema: v.strictObject({
-    kind: v.literal('mqtt'),
-    name: outputName,
-    url: urlOf(
-      /^mqtts?:/,
-      'a URL of mqtt or mqtts',
-      'The broker, such as mqtt://192.0.2.5:1883; a password goes into passwordFile.',
-    ),
-    username: v.optional(text('Name to log in with.')),
-    passwordFile: v.optional(path('A file whose first line is the password.')),
-    caFile,
-    prefix: v.optional(
-      topic("Of the agent's topics (oddflow/ and the machine's name): PREFIX/alerts and PREFIX/status."),
-    ),
-    homeAssistant: v.optional(
-      v.union([v.literal(false), topic("Prefix of Home Assistant's discovery (homeassistant), or false.")]),
-      'homeassistant',
-    ),
-    answers: v.optional(
-      v.pipe(
-        v.boolean(),
-        v.description(
-          'Accept answers to incidents on PREFIX/answer: a snooze of at most 24 hours, and "attack" (false). Anyone who may write to this topic can snooze incidents, so restrict it in the broker.',
-        ),
-      ),
-      false,
-    ),
-  }),
-  settings(given, context): MqttSettings {
-    if (new URL(given.url).password !== '') {
-      context.refuse('url', 'a password goes into a file; give passwordFile')
-    }
-    return {
-      kind: 'mqtt',
-      name: context.name,
-      url: given.url,
-      username: given.username ?? null,
-      passwordFile: context.inFolder(given.passwordFile) ?? null,
-      caFile: caFileOf(given, context),
-      prefix: given.prefix ?? null,
-      homeAssistant: given.homeAssistant === false ? null : given.homeAssistant,
-      answers: given.answers,
-    }
+  entries,
+  check({ url }, refuse) {
+    if (new URL(url).password !== '') refuse('url', 'a password goes into a file; give passwordFile')
   },
-  target: ({ url }) => originOf(url),
-  files: ({ passwordFile, caFile }) => [
-    ...outputFile('password', passwordFile),
-    ...outputFile('certificates', caFile),
-  ],
-  secretsGoTo: ({ url, passwordFile }) => (passwordFile === null ? null : url),
   memoryBytes: 24 * 1_048_576,
   create: (settings, environment) => createMqtt({ ...settings, ...environment }),
 })
@@ -223,33 +185,36 @@ const UNKNOWN_REASON = /^Invalid puback reason code/
 const PUBLISH_HEADER_BYTES = 10
 
 /** Begins to connect. Rejects with FileError where a file of the settings cannot be read. */
-export async function createMqtt(options: MqttOptions): Promise<Output> {
+export async function createMqtt(given: MqttOptions): Promise<Output> {
   // its named exports are lost where it is bundled
   const { connect } = (await import('mqtt')).default
-  const { name, clock, log } = options
+  const options = {
+    ...given,
+    prefix: given.prefix ?? null,
+    homeAssistant: given.homeAssistant === false ? null : given.homeAssistant,
+  }
+  const { name, clock, log, isTrial = false } = options
   const { prefix, clientId } = namesOf(options)
-  const url = new URL(options.url)
-  const target = `${url.protocol}//${url.host}`
+  const target = originOf(options.url)
   const status = `${prefix}/status`
   const alerts = `${prefix}/alerts`
+  const answerTopic = `${prefix}/answer`
   const credentials = {
-    ...(options.username === null ? {} : { username: options.username }),
-    ...(options.passwordFile === null ? {} : { password: readSecret(options.passwordFile) }),
-    ...(options.caFile === null ? {} : { ca: readCertificates(options.caFile) }),
+    ...(options.username === undefined ? {} : { username: options.username }),
+    ...(options.passwordFile === undefined ? {} : { password: readSecret(options.passwordFile) }),
+    ...(options.caFile === undefined ? {} : { ca: readCertificates(options.caFile) }),
   }
+  const remote = options.answers ? (options.remoteAnswers ?? null) : null
+  const takesMessage = createMessageRate(clock.monotonicMillis)
+  const described = await openDescribedDevices(isTrial ? null : (options.state ?? null), name, log)
   let protocolVersion: 4 | 5 = 5
   let lastTrouble = 'is not connected'
   let announced: Promise<void> = Promise.resolve()
-  const remote = options.answers ? (options.remoteAnswers ?? null) : null
-  const answerTopic = `${prefix}/answer`
-  const takesMessage = createMessageRate(clock.monotonicMillis)
   /** Ends the attempt that is being made. */
   let onBroken: (error: Error) => void = () => undefined
-
   /** What the broker has of this connection, by topic. */
   const kept = new Map<string, string>()
-  const isTrial = options.isTrial === true
-  const described = await openDescribedDevices(isTrial ? null : (options.state ?? null), name, log)
+
   /** Has the broker keep what has changed. What it denies is no fault of the alerts. */
   const keep = async (open: MqttClient, qos: 0 | 1): Promise<void> => {
     const devices = options.devices?.() ?? []
@@ -268,6 +233,39 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
     }
     // what was sent without an acknowledgement is sent again by the next connection
     if (qos === 1 && isComplete) await described.remove(gone)
+  }
+  const guard = (opening: MqttClient): void => {
+    let answers = 0
+    opening.on('packetsend', (packet) => {
+      answers++
+      // the first packet on every connection; nothing has been read from it yet
+      if (packet.cmd !== 'connect') return
+      answers = 1 + SPARE_ANSWERS
+      guardBroker(
+        opening.stream,
+        () => remote !== null && takesMessage(),
+        () => --answers >= 0,
+        (why) => {
+          lastTrouble = why
+          remote?.refuseOversized()
+        },
+      )
+    })
+  }
+  const takeAnswers = (opening: MqttClient, { take }: RemoteAnswers): void => {
+    opening.on('connect', () => {
+      // asks for no retained messages; MQTT 3.1.1 sends them anyway
+      opening.subscribeAsync(answerTopic, { qos: 1, rh: 2 }).catch((error: Error) => {
+        if (opening.connected) log.warn(`${target}: ${answerTopic}: ${error.message}; no answers are taken`)
+      })
+    })
+    opening.on('message', (topic, message, { retain }) => {
+      if (topic !== answerTopic) return
+      // a button that has done its work is off at once
+      void take(message, retain).then(() => {
+        announced = announced.then(() => keep(opening, 0))
+      })
+    })
   }
   const begin = (): MqttClient => {
     const opening = connect(options.url, {
@@ -289,22 +287,7 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
         ? {}
         : { will: { topic: status, payload: Buffer.from('offline'), qos: 1, retain: true } as const }),
     })
-    let answers = 0
-    opening.on('packetsend', (packet) => {
-      answers++
-      // the first packet on every connection; nothing has been read from it yet
-      if (packet.cmd !== 'connect') return
-      answers = 1 + SPARE_ANSWERS
-      guardBroker(
-        opening.stream,
-        () => remote !== null && takesMessage(),
-        () => --answers >= 0,
-        (why) => {
-          lastTrouble = why
-          remote?.refuseOversized()
-        },
-      )
-    })
+    guard(opening)
     opening.on('error', (error) => {
       lastTrouble = error.message
       if (opening.connected) onBroken(error)
@@ -318,40 +301,10 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
     opening.on('connect', () => {
       kept.clear()
       if (!isTrial) announced = keep(opening, 1)
-      if (remote === null) return
-      // asks for no retained messages; MQTT 3.1.1 sends them anyway
-      opening.subscribeAsync(answerTopic, { qos: 1, rh: 2 }).catch((error: Error) => {
-        if (opening.connected) log.warn(`${target}: ${answerTopic}: ${error.message}; no answers are taken`)
-      })
     })
-    opening.on('message', (topic, message, { retain }) => {
-      if (topic !== answerTopic || remote === null) return
-      // a button that has done its work is off at once
-      void remote.take(message, retain).then(() => {
-        announced = announced.then(() => keep(opening, 0))
-      })
-    })
+    if (remote !== null) takeAnswers(opening, remote)
     opening.connect()
     return opening
-  }
-  const publish = async (open: MqttClient, lines: readonly Uint8Array[]): Promise<void> => {
-    await announced
-    const { receiveMaximum = BATCH, maximumPacketSize = Number.POSITIVE_INFINITY } =
-      open.serverProperties ?? {}
-    const longest = maximumPacketSize - Buffer.byteLength(alerts) - PUBLISH_HEADER_BYTES
-    if (lines.some(({ length }) => length > longest)) {
-      throw new RefusedError(`${target}: takes packets of ${maximumPacketSize} bytes at most`)
-    }
-    // 0 is against the protocol (section 3.2.2.3.3)
-    const together = Math.max(1, receiveMaximum)
-    for (let at = 0; at < lines.length; at += together) {
-      const publishes = lines
-        .slice(at, at + together)
-        .map((line) => open.publishAsync(alerts, Buffer.from(line), { qos: 1 }))
-      // all of them: one that is refused must not leave the others unheard
-      const failed = (await Promise.allSettled(publishes)).find(({ status }) => status === 'rejected')
-      if (failed?.status === 'rejected') throw failed.reason
-    }
   }
   let client: MqttClient | null = begin()
   if (isTrial) await firstAnswer(client)
@@ -380,7 +333,8 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
           const silent = (): void => onBroken(new Error('does not acknowledge'))
           if (limit.aborted) silent()
           else limit.addEventListener('abort', silent, { once: true })
-          return Promise.race([publish(open, lines), broken]).finally(() => {
+          const published = announced.then(() => publish(open, target, alerts, lines))
+          return Promise.race([published, broken]).finally(() => {
             onBroken = () => undefined
           })
         })
@@ -406,11 +360,31 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
           await open.endAsync()
         }
         await withinMillis(clock, GOODBYE_MILLIS, null, (limit) =>
-          untilAborted(farewell(), limit, '').catch(() => undefined),
+          orAborted(farewell(), limit).catch(() => undefined),
         )
       }
       await open.endAsync(true)
     },
+  }
+}
+
+async function publish(
+  open: MqttClient,
+  target: string,
+  topic: string,
+  lines: readonly Uint8Array[],
+): Promise<void> {
+  const { receiveMaximum = BATCH, maximumPacketSize = Number.POSITIVE_INFINITY } = open.serverProperties ?? {}
+  const longest = maximumPacketSize - Buffer.byteLength(topic) - PUBLISH_HEADER_BYTES
+  if (lines.some(({ length }) => length > longest)) {
+    throw new RefusedError(`${target}: takes packets of ${maximumPacketSize} bytes at most`)
+  }
+  // 0 is against the protocol (section 3.2.2.3.3)
+  const together = Math.max(1, receiveMaximum)
+  for (let at = 0; at < lines.length; at += together) {
+    await allDone(
+      lines.slice(at, at + together).map((line) => open.publishAsync(topic, Buffer.from(line), { qos: 1 })),
+    )
   }
 }
 
@@ -436,11 +410,4 @@ function deliveryError(target: string, topic: string, error: Error): Error {
   const message = `${target}: ${topic}: ${error.message}`
   const isRefusal = REFUSALS.includes(codeOf(error)) || UNKNOWN_REASON.test(error.message)
   return isRefusal ? new RefusedError(message) : new Error(message)
-}
-
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal, says: string): Promise<T> {
-  return new Promise((done, reject) => {
-    signal.addEventListener('abort', () => reject(new Error(says)), { once: true })
-    work.then(done, reject)
-  })
 }

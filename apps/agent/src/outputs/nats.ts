@@ -19,33 +19,17 @@ import { runModelChannel } from '../fleet/model-channel.js'
 import { withinMillis } from '../pipeline/shutdown.js'
 import {
   type AgentStatus,
-  caFile,
+  allDone,
   defineOutput,
   type Output,
   type OutputEnvironment,
   originOf,
-  outputFile,
-  outputName,
   RefusedError,
   readCertificates,
   readSeed,
+  type SettingsOf,
   urlOf,
 } from './output.js'
-
-export interface NatsSettings {
-  readonly kind: 'nats'
-  readonly name: string
-  /** nats or tls. */
-  readonly url: string
-  /** null: of the machine's name. */
-  readonly gateway: string | null
-  /** Whose first line is the seed of an nkey; null: no login. */
-  readonly seedFile: string | null
-  readonly caFile: string | null
-  /** Models that are offered to this gateway and its group are taken. */
-  readonly models: boolean
-  readonly group: string | null
-}
 
 const fleetName = (what: string) =>
   v.pipe(
@@ -54,55 +38,38 @@ const fleetName = (what: string) =>
     v.description(what),
   )
 
-export const nats = defineOutput({
-  kind: 'nats',
-  schema: v.strictObject({
-    kind: v.literal('nats'),
-    name: outputName,
-    url: urlOf(
-      /^(nats|tls):\/\/[^@/]+\/?$/,
-      'a URL of nats or tls, without a user',
-      'The server, such as tls://fleet.example:4222.',
-    ),
-    gateway: v.optional(fleetName("Name of this gateway (the machine's name).")),
-    models: v.optional(
-      v.pipe(
-        v.boolean(),
-        v.description(
-          'Accept models that oddflow-fleet publishes, signed by the private key of modelKey (false).',
-        ),
+const entries = {
+  url: urlOf(
+    /^(nats|tls):\/\/[^@/]+\/?$/,
+    'a URL of nats or tls, without a user',
+    'The server, such as tls://fleet.example:4222.',
+  ),
+  gateway: v.optional(fleetName("Name of this gateway (the machine's name).")),
+  models: v.optional(
+    v.pipe(
+      v.boolean(),
+      v.description(
+        'Accept models that oddflow-fleet publishes, signed by the private key of modelKey (false).',
       ),
     ),
-    group: v.optional(
-      fleetName('A group of gateways whose models this gateway accepts too. Needs models: true.'),
-    ),
-    seedFile: v.optional(path('A file whose first line is the seed of an nkey (SU…).')),
-    caFile,
-  }),
-  settings(given, context): NatsSettings {
-    if (given.caFile !== undefined && given.url.startsWith('nats:')) {
-      context.refuse('caFile', 'only for tls; change url')
-    }
-    if (given.group !== undefined && given.models !== true) {
-      context.refuse('group', 'only with models: true; leave it out')
-    }
-    return {
-      kind: 'nats',
-      name: context.name,
-      url: given.url,
-      models: given.models ?? false,
-      group: given.group ?? null,
-      gateway: given.gateway ?? null,
-      seedFile: context.inFolder(given.seedFile) ?? null,
-      caFile: context.inFolder(given.caFile) ?? null,
-    }
+    false,
+  ),
+  group: v.optional(
+    fleetName('A group of gateways whose models this gateway accepts too. Needs models: true.'),
+  ),
+  seedFile: v.optional(path('A file whose first line is the seed of an nkey (SU…).')),
+}
+export type NatsSettings = SettingsOf<'nats', typeof entries>
+
+export const nats = defineOutput({
+  kind: 'nats',
+  entries,
+  check({ url, caFile, group, models }, refuse) {
+    if (caFile !== undefined && url.startsWith('nats:')) refuse('caFile', 'only for tls; change url')
+    if (group !== undefined && !models) refuse('group', 'only with models: true; leave it out')
   },
-  target: ({ url }) => originOf(url),
-  files: ({ seedFile, caFile }) => [...outputFile('seed', seedFile), ...outputFile('certificates', caFile)],
-  // the seed signs the server's challenge and is never sent
-  secretsGoTo: () => null,
   memoryBytes: 15 * 1_048_576,
-  create: createNats,
+  create: (settings, environment) => createNats(settings, environment),
 })
 
 const BATCH = 64
@@ -127,8 +94,8 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
   const subject = `oddflow.gateway.${gateway}.event`
   const statusSubject = `oddflow.gateway.${gateway}.status`
   const target = originOf(settings.url)
-  const seed = settings.seedFile === null ? null : readSeed(settings.seedFile)
-  const authority = settings.caFile === null ? {} : { ca: readCertificates(settings.caFile).join('\n') }
+  const seed = settings.seedFile === undefined ? null : readSeed(settings.seedFile)
+  const authority = settings.caFile === undefined ? {} : { ca: readCertificates(settings.caFile).join('\n') }
   // else the client goes on in the clear where a server of tls:// offers no TLS
   const tls = settings.url.startsWith('tls:') ? { tls: authority } : {}
   let connection: NatsConnection | null = null
@@ -272,17 +239,10 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
     if (lines.some(({ length }) => length > longest)) {
       throw new RefusedError(`${target}: takes messages of ${longest} bytes at most`)
     }
-    const publishes = lines.map((line) =>
-      client.publish(subject, line, {
-        msgID: `${gateway} ${idOf(line)}`,
-        timeout: PATIENCE_MILLIS,
-        retries: 0,
-      }),
+    const options = { timeout: PATIENCE_MILLIS, retries: 0 }
+    await allDone(
+      lines.map((line) => client.publish(subject, line, { ...options, msgID: `${gateway} ${idOf(line)}` })),
     )
-    // all of them: one that fails must not leave the others unheard
-    const outcomes = await Promise.allSettled(publishes)
-    const failed = outcomes.find(({ status }) => status === 'rejected')
-    if (failed?.status === 'rejected') throw failed.reason
     return 'stored by the server'
   }
 }
@@ -319,7 +279,7 @@ function named<T extends object>(module: T): T {
 }
 
 export function gatewayName({ gateway }: Pick<NatsSettings, 'gateway'>, hostname: string): string {
-  if (gateway !== null) return gateway
+  if (gateway !== undefined) return gateway
   const name = hostname
     .toLowerCase()
     .replace(/[^a-z0-9-]/g, '-')

@@ -1,8 +1,7 @@
 /**
  * Output: somewhere that alerts go to.
  *
- * Each kind is one file that ends in `defineOutput`, and one line in registry.ts. The definition has the keys of the
- * configuration, what they become, the files with secrets, the memory of its library, and how it is opened.
+ * Each kind is one file with a `defineOutput`, and one line in registry.ts.
  */
 import { X509Certificate } from 'node:crypto'
 import { FileError, readFileBounded } from '@oddflow/program'
@@ -34,8 +33,8 @@ export interface Output {
 }
 
 /** A file that an output reads. */
-export interface OutputFile {
-  readonly what: 'url' | 'token' | 'seed' | 'password' | 'signature key' | 'certificates'
+interface OutputFile {
+  readonly what: (typeof FILES)[keyof typeof FILES]
   readonly path: string
 }
 
@@ -101,47 +100,15 @@ export interface OutputEnvironment {
   readonly remoteAnswers?: RemoteAnswers | null
 }
 
-export interface OutputContext {
-  /** Of the output: letters, digits and "-". */
-  readonly name: string
-  /** A path of the configuration, from the folder where the agent was started. */
-  inFolder<T extends string | undefined>(path: T): T
-  /** Throws the complaint about a key, with its place. */
-  refuse(key: string, message: string): never
-}
-
-export interface OutputDefinition<
-  Kind extends string,
-  Schema extends v.GenericSchema,
-  Settings extends { readonly kind: Kind; readonly name: string },
-> {
-  readonly kind: Kind
-  /** What the configuration says, with the defaults. */
-  readonly schema: Schema
-  /** What becomes of it. Throws UsageError by `context.refuse`. */
-  settings(given: v.InferOutput<Schema>, context: OutputContext): Settings
-  /** Where to, without a user, a password and whatever else may be secret. */
-  target(settings: Settings): string
-  files(settings: Settings): readonly OutputFile[]
-  /** The URL that the secrets go to; null where there are no secrets. */
-  secretsGoTo(settings: Settings): string | null
-  /** What its library adds to resident memory (measured). */
-  readonly memoryBytes: number
-  /** Rejects with FileError where a file cannot be read. Libraries are loaded here, by those who have such an output. */
-  create(settings: Settings, environment: OutputEnvironment): Promise<Output>
-}
-
-export function defineOutput<
-  const Kind extends string,
-  Schema extends v.GenericSchema,
-  Settings extends { readonly kind: Kind; readonly name: string },
->(definition: OutputDefinition<Kind, Schema, Settings>): OutputDefinition<Kind, Schema, Settings> {
-  return definition
-}
-
 /** Parts of the schema that outputs share. */
 
-export const outputName = v.optional(
+const caFile = v.optional(
+  path(
+    'Certificate authorities to trust, in PEM, in place of the public ones; such as that of a server at home.',
+  ),
+)
+
+const outputName = v.optional(
   v.pipe(
     v.string(),
     v.regex(/^[a-z0-9][a-z0-9-]{0,31}$/, 'at most 32 lowercase letters, digits and hyphens'),
@@ -151,23 +118,50 @@ export const outputName = v.optional(
   ),
 )
 
-export const caFile = v.optional(
-  path(
-    'Certificate authorities to trust, in PEM, in place of the public ones; such as that of a server at home.',
-  ),
-)
-
 export const urlOf = (schemes: RegExp, expected: string, what: string) =>
   v.pipe(v.string(), v.maxLength(4096), v.url(), v.regex(schemes, expected), v.description(what))
 
-/** Throws UsageError where `caFile` is given to a URL without TLS. */
-export function caFileOf(
-  { url, caFile: given }: { readonly url?: string | undefined; readonly caFile?: string | undefined },
-  { inFolder, refuse }: OutputContext,
-): string | null {
-  if (given === undefined) return null
-  if (/^(http|mqtt):/.test(url ?? '')) refuse('caFile', 'only for https and mqtts; change url')
-  return inFolder(given)
+export type CommonEntries<Kind extends string> = {
+  readonly kind: v.LiteralSchema<Kind, undefined>
+  readonly name: typeof outputName
+  readonly caFile: typeof caFile
+}
+
+export type OutputSchema<Kind extends string, Entries extends v.ObjectEntries> = v.StrictObjectSchema<
+  CommonEntries<Kind> & Entries,
+  undefined
+>
+
+/** What the configuration says of an output, with its name, and with paths from the folder where the agent was started. */
+export type SettingsOf<Kind extends string, Entries extends v.ObjectEntries> = v.InferOutput<
+  OutputSchema<Kind, Entries>
+> & { readonly name: string }
+
+export interface OutputParts<Kind extends string, Entries extends v.ObjectEntries> {
+  readonly kind: Kind
+  /** Keys of the configuration beside `kind`, `name` and `caFile`, with their defaults. */
+  readonly entries: Entries
+  /** Throws UsageError by `refuse` for what the schema cannot refuse. */
+  check?(settings: SettingsOf<Kind, Entries>, refuse: (key: string, message: string) => never): void
+  /** Where to, without a user, a password and whatever else may be secret; by default the origin of `url`. */
+  target?(settings: SettingsOf<Kind, Entries>): string
+  /** What its library adds to resident memory (measured); by default nothing. */
+  readonly memoryBytes?: number
+  /** Rejects with FileError where a file cannot be read. Libraries are loaded here, by those who have such an output. */
+  create(settings: SettingsOf<Kind, Entries>, environment: OutputEnvironment): Promise<Output>
+}
+
+export function defineOutput<const Kind extends string, Entries extends v.ObjectEntries>(
+  parts: OutputParts<Kind, Entries>,
+): OutputParts<Kind, Entries> & { readonly schema: OutputSchema<Kind, Entries> } {
+  const { kind, entries } = parts
+  return { ...parts, schema: v.strictObject({ kind: v.literal(kind), name: outputName, caFile, ...entries }) }
+}
+
+/** Waits for all, so that one that fails leaves no other unheard. Rejects with the first that failed. */
+export async function allDone(work: readonly Promise<unknown>[]): Promise<void> {
+  const failed = (await Promise.allSettled(work)).find(({ status }) => status === 'rejected')
+  if (failed?.status === 'rejected') throw failed.reason
 }
 
 /** Of a URL: without the user, the password, the path and the query. */
@@ -176,9 +170,21 @@ export function originOf(url: string): string {
   return `${protocol}//${host}`
 }
 
-/** What a file holds, with its path; none where there is no path. */
-export function outputFile(what: OutputFile['what'], file: string | null): OutputFile[] {
-  return file === null ? [] : [{ what, path: file }]
+/** What the file holds that a key of an output names. */
+const FILES = {
+  urlFile: 'url',
+  tokenFile: 'token',
+  seedFile: 'seed',
+  passwordFile: 'password',
+  signatureFile: 'signature key',
+  caFile: 'certificates',
+} as const
+
+export function filesOf(output: { readonly [Key in keyof typeof FILES]?: string | undefined }): OutputFile[] {
+  return (Object.keys(FILES) as (keyof typeof FILES)[]).flatMap((key) => {
+    const file = output[key]
+    return file === undefined ? [] : [{ what: FILES[key], path: file }]
+  })
 }
 
 /** Reads it as the output will. Throws FileError. */

@@ -4,51 +4,61 @@ import { mail } from './mail.js'
 import { mqtt } from './mqtt.js'
 import { type NatsSettings, nats } from './nats.js'
 import { ntfy } from './ntfy.js'
-import {
-  checkOutputFile,
-  type Output,
-  type OutputDefinition,
-  type OutputEnvironment,
-  type OutputFile,
-} from './output.js'
+import { checkOutputFile, filesOf, type Output, type OutputEnvironment, originOf } from './output.js'
 import { syslog } from './syslog.js'
 import { webhook } from './webhook.js'
 
 export const OUTPUTS = [ntfy, mail, webhook, mqtt, nats, syslog] as const
 
-type Definition = (typeof OUTPUTS)[number]
-export type OutputSettings = Definition extends infer Each
-  ? Each extends { settings(...given: never[]): infer Settings }
-    ? Settings
-    : never
-  : never
-
 export const OutputSchema = v.variant(
   'kind',
   OUTPUTS.map(({ schema }) => schema),
 )
+export type OutputSettings = v.InferOutput<(typeof OUTPUTS)[number]['schema']> & { readonly name: string }
 
 /** The output by which a fleet's models come; null where none do. */
 export function fleetOutput(outputs: readonly OutputSettings[]): NatsSettings | null {
   return outputs.find((output): output is NatsSettings => output.kind === 'nats' && output.models) ?? null
 }
 
-type AnyDefinition = OutputDefinition<string, v.GenericSchema<unknown, { kind: string }>, OutputSettings>
-
-/** Throws where there is no such kind, which the schema refuses. */
-export function definitionOf({ kind }: { readonly kind: string }): AnyDefinition {
-  const found = OUTPUTS.find((each) => each.kind === kind)
-  if (found === undefined) throw new Error(`no output of kind ${kind}`)
-  return found as unknown as AnyDefinition
+interface Definition {
+  check?(settings: OutputSettings, refuse: (key: string, message: string) => never): void
+  target?(settings: OutputSettings): string
+  create(settings: OutputSettings, environment: OutputEnvironment): Promise<Output>
 }
 
-export function filesOf(output: OutputSettings): readonly OutputFile[] {
-  return definitionOf(output).files(output)
+function definitionOf({ kind }: OutputSettings): Definition {
+  return OUTPUTS.find((each) => each.kind === kind) as unknown as Definition
+}
+
+function urlOf(output: OutputSettings): string {
+  return ('url' in output ? output.url : undefined) ?? ''
+}
+
+/** What the schema cannot refuse. */
+export function checkSettings(output: OutputSettings, refuse: (key: string, message: string) => never): void {
+  if (output.caFile !== undefined && /^(http|mqtt):/.test(urlOf(output)))
+    refuse('caFile', 'only for https and mqtts; change url')
+  definitionOf(output).check?.(output, refuse)
+}
+
+/** Where to, without a user, a password and whatever else may be secret. */
+export function targetOf(output: OutputSettings): string {
+  return definitionOf(output).target?.(output) ?? originOf(urlOf(output))
+}
+
+/** What goes over the network unencrypted, and where to; empty where nothing does. */
+export function unencryptedSecrets(output: OutputSettings): { what: string; url: URL }[] {
+  if (!/^(http|mqtt):/.test(urlOf(output))) return []
+  const url = new URL(urlOf(output))
+  return filesOf(output).flatMap(({ what }) =>
+    what === 'token' || what === 'password' ? [{ what, url }] : [],
+  )
 }
 
 /** Its secrets: all files but certificates. */
-export function secretsOf(output: OutputSettings): readonly OutputFile[] {
-  return filesOf(output).filter(({ what }) => what !== 'certificates')
+export function secretsOf(output: OutputSettings): string[] {
+  return filesOf(output).flatMap(({ what, path }) => (what === 'certificates' ? [] : [path]))
 }
 
 /** Reads the files as the output will. Throws FileError. */

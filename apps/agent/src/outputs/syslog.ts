@@ -25,7 +25,7 @@ import * as v from 'valibot'
 import { path, text, whole } from '../config/schema-parts.js'
 import { ABORTED, orAborted } from '../pipeline/shutdown.js'
 import { messageOf, sentenceOf } from './message.js'
-import { caFile, defineOutput, type Output, outputFile, outputName, readCertificates } from './output.js'
+import { defineOutput, type Output, readCertificates, type SettingsOf } from './output.js'
 
 /** Names of RFC 5424, section 6.2.1, as daemons write them, in the order of their numbers. */
 const FACILITIES = [
@@ -55,80 +55,49 @@ const FACILITIES = [
   'local7',
 ] as const
 
-export interface SyslogSettings {
-  readonly kind: 'syslog'
-  readonly name: string
-  /** `local`: the log daemon of this machine. */
-  readonly protocol: 'udp' | 'tcp' | 'tls' | 'local'
-  /** null with `local`. */
-  readonly host: string | null
-  readonly port: number
-  /** With `local`: the daemon's socket. */
-  readonly socket: string
-  readonly caFile: string | null
-  readonly text: 'eve' | 'sentence'
-  /** 0 … 23. */
-  readonly facility: number
-}
-
 const PORTS = { udp: 514, tcp: 514, tls: 6514, local: 0 }
 const SOCKET = '/dev/log'
 
+const entries = {
+  protocol: v.optional(
+    v.pipe(
+      v.picklist(['udp', 'tcp', 'tls', 'local']),
+      v.description(
+        'Transport of the messages (udp). local sends to the log daemon of this machine and takes no host.',
+      ),
+    ),
+    'udp',
+  ),
+  host: v.optional(text('A name or an address.')),
+  port: v.optional(whole(1, 65_535, 'Port (514; of tls 6514).')),
+  socket: v.optional(path("The log daemon's socket, with protocol: local (/dev/log).")),
+  text: v.optional(
+    v.pipe(
+      v.picklist(['eve', 'sentence']),
+      v.description(
+        'eve sends every event as JSON (default for udp, tcp and tls). sentence sends each incident as one line for people (default for local).',
+      ),
+    ),
+  ),
+  facility: v.optional(v.picklist(FACILITIES), 'daemon'),
+}
+export type SyslogSettings = SettingsOf<'syslog', typeof entries>
+
 export const syslog = defineOutput({
   kind: 'syslog',
-  schema: v.strictObject({
-    kind: v.literal('syslog'),
-    name: outputName,
-    protocol: v.optional(
-      v.pipe(
-        v.picklist(['udp', 'tcp', 'tls', 'local']),
-        v.description(
-          'Transport of the messages (udp). local sends to the log daemon of this machine and takes no host.',
-        ),
-      ),
-      'udp',
-    ),
-    host: v.optional(text('A name or an address.')),
-    port: v.optional(whole(1, 65_535, 'Port (514; of tls 6514).')),
-    socket: v.optional(path("The log daemon's socket, with protocol: local (/dev/log).")),
-    caFile,
-    text: v.optional(
-      v.pipe(
-        v.picklist(['eve', 'sentence']),
-        v.description(
-          'eve sends every event as JSON (default for udp, tcp and tls). sentence sends each incident as one line for people (default for local).',
-        ),
-      ),
-    ),
-    facility: v.optional(v.picklist(FACILITIES), 'daemon'),
-  }),
-  settings(given, { name, inFolder, refuse }): SyslogSettings {
-    const { protocol, host = null, port, socket, caFile } = given
+  entries,
+  check({ protocol, host, port, socket, caFile }, refuse) {
     const isLocal = protocol === 'local'
-    if (isLocal !== (host === null)) refuse('host', isLocal ? 'protocol: local has none' : 'is missing')
+    if (isLocal !== (host === undefined)) refuse('host', isLocal ? 'protocol: local has none' : 'is missing')
     if (isLocal && port !== undefined) refuse('port', 'protocol: local has none')
     if (!isLocal && socket !== undefined) refuse('socket', 'only of protocol: local')
     if (protocol !== 'tls' && caFile !== undefined) refuse('caFile', 'only of protocol: tls')
-    return {
-      kind: 'syslog',
-      name,
-      protocol,
-      host,
-      port: port ?? PORTS[protocol],
-      socket: inFolder(socket) ?? SOCKET,
-      caFile: inFolder(caFile) ?? null,
-      text: given.text ?? (isLocal ? 'sentence' : 'eve'),
-      facility: FACILITIES.indexOf(given.facility),
-    }
   },
   target: targetOf,
-  files: ({ caFile }) => outputFile('certificates', caFile),
-  secretsGoTo: () => null,
-  memoryBytes: 0,
   create: async (settings) => createSyslog(settings),
 })
 
-function targetOf({ protocol, host, port, socket }: SyslogSettings): string {
+function targetOf({ protocol, host, port = PORTS[protocol], socket = SOCKET }: SyslogSettings): string {
   return protocol === 'local' ? socket : `${protocol}://${host}:${port}`
 }
 
@@ -186,7 +155,11 @@ const NOTICE = 5
 /** null: it is no event for people. `line` is one EVE event. */
 export function syslogMessage(
   line: Uint8Array,
-  { facility, text: wanted }: Pick<SyslogSettings, 'facility' | 'text'>,
+  {
+    facility,
+    protocol,
+    text: wanted = protocol === 'local' ? 'sentence' : 'eve',
+  }: Pick<SyslogSettings, 'facility' | 'protocol' | 'text'>,
 ): SyslogMessage | null {
   const eve = new TextDecoder().decode(line)
   const { timestamp, oddflow } = JSON.parse(eve) as { timestamp: string; oddflow: { rule: string } }
@@ -194,7 +167,7 @@ export function syslogMessage(
   if (wanted === 'sentence' && message === null) return null
   const severity = message === null ? WARNING : message.change === 'over' ? NOTICE : SEVERITIES[message.level]
   const text = message === null ? eve : `${message.title}: ${sentenceOf(message)}`
-  const priority = 8 * facility + severity
+  const priority = 8 * FACILITIES.indexOf(facility) + severity
   // EVE's "+0000" is RFC 3339's "Z"
   const time = timestamp.replace(/\+0000$/, 'Z')
   const header = `<${priority}>1 ${time} ${hostName()} oddflow-agent ${process.pid} ${oddflow.rule} - `
@@ -210,12 +183,12 @@ function hostName(): string {
   )
 }
 
-function overUdp({ host, port }: SyslogSettings): Transport {
+function overUdp({ host = '', port = PORTS.udp }: SyslogSettings): Transport {
   let socket: DatagramSocket | null = null
   return {
     async send(messages) {
       if (socket === null) {
-        socket = createSocket(isIPv6(host ?? '') ? 'udp6' : 'udp4')
+        socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
         // an error that comes between two messages (a port that nobody listens at) is of no message in particular
         socket.on('error', () => undefined)
         socket.unref()
@@ -224,7 +197,7 @@ function overUdp({ host, port }: SyslogSettings): Transport {
       for (const message of messages) {
         const text = message.bytes.subarray(0, MAXIMUM_DATAGRAM_BYTES)
         await new Promise<void>((resolve, reject) => {
-          open.send(text, port, host ?? '', (error) => (error === null ? resolve() : reject(error)))
+          open.send(text, port, host, (error) => (error === null ? resolve() : reject(error)))
         })
       }
       return 'handed to the network, which has no answer'
@@ -243,7 +216,7 @@ function afterTurns(turns: number, then: () => void): void {
 }
 
 /** Messages of a priority go to one logger, line by line. */
-function overLogger({ socket }: SyslogSettings): Transport {
+function overLogger({ socket = SOCKET }: SyslogSettings): Transport {
   return {
     async send(messages, signal) {
       // BusyBox's logger does not report that there is no listener
@@ -279,9 +252,8 @@ function runLogger(args: readonly string[], lines: readonly string[], signal: Ab
   })
 }
 
-function overTcp({ protocol, host: to, port, caFile }: SyslogSettings): Transport {
-  const host = to ?? ''
-  const trusted = caFile === null ? {} : { ca: readCertificates(caFile) }
+function overTcp({ protocol, host = '', port = PORTS[protocol], caFile }: SyslogSettings): Transport {
+  const trusted = caFile === undefined ? {} : { ca: readCertificates(caFile) }
   const isTls = protocol === 'tls'
   return {
     send: (messages, signal) =>

@@ -20,152 +20,99 @@ import { path, text } from '../config/schema-parts.js'
 import type { AlertBatch } from '../spool/alert-log.js'
 import { type Message, oneByOne } from './message.js'
 import {
-  caFile,
-  caFileOf,
   defineOutput,
   type Output,
-  type OutputFile,
-  originOf,
-  outputFile,
-  outputName,
   RefusedError,
   readCertificates,
   readSecret,
   readToken,
   readUrl,
+  type SettingsOf,
   urlOf,
 } from './output.js'
 import { type Preset, RECEIVERS, type ReceiverRequest, receiverOf } from './receivers.js'
 
-export interface WebhookSettings {
-  readonly kind: 'webhook'
-  readonly name: string
-  /** http or https; null: the first line of `urlFile`. */
-  readonly url: string | null
-  readonly urlFile: string | null
-  /** Whose first line is sent as a bearer token, or as the preset's receiver wants it. */
-  readonly tokenFile: string | null
-  /** Certificate authorities that are trusted, in PEM; null: those that Node knows. */
-  readonly caFile: string | null
-  readonly preset: Preset | null
-  /** Of Pushover. */
-  readonly user: string
-  /** What is posted for each message, with placeholders in its texts; null: what the preset says, or EVE events. */
-  readonly body: unknown
-  readonly headers: Readonly<Record<string, string>>
-  /** Whose first line is the key of the signature; null: there is none. */
-  readonly signatureFile: string | null
-}
-
 /** Sent by the agent itself, or a secret. */
 const OWN_HEADERS = /^(host|connection|content-length|transfer-encoding|authorization|x-hub-signature-256)$/i
 
+const entries = {
+  url: v.optional(
+    urlOf(
+      /^https?:/,
+      'a URL of http or https',
+      'Where alerts are posted to: a JSON array of EVE events, unless preset or body is given.',
+    ),
+  ),
+  urlFile: v.optional(path('A file whose first line is the URL, where the URL itself is the secret.')),
+  preset: v.optional(
+    v.pipe(
+      v.picklist(Object.keys(RECEIVERS) as Preset[]),
+      v.description('Send each incident as a sentence, in the format of this receiver.'),
+    ),
+  ),
+  user: v.optional(text('The user or group key, for the preset pushover.')),
+  body: v.optional(
+    v.pipe(
+      v.union([v.pipe(v.string(), v.maxLength(65_536)), v.record(v.string(), v.unknown())]),
+      v.description(
+        'Send each incident with this body. An object is sent as JSON, a string as plain text. {{title}}, {{summary}}, {{level}}, {{kind}}, {{change}}, {{device}}, {{incident}}, {{id}} and {{time}} are replaced in strings.',
+      ),
+    ),
+  ),
+  headers: v.optional(
+    v.pipe(
+      v.record(
+        v.pipe(v.string(), v.regex(/^[A-Za-z0-9-]{1,64}$/, 'letters, digits and hyphens')),
+        v.pipe(v.string(), v.maxLength(1024), v.regex(/^[\x20-\x7e]*$/, 'visible ASCII characters')),
+      ),
+      v.description('Further HTTP headers. Put a secret into tokenFile, not here.'),
+    ),
+    {},
+  ),
+  signatureFile: v.optional(
+    path('A file whose first line is a key: X-Hub-Signature-256 has the HMAC-SHA256 of the body under it.'),
+  ),
+  tokenFile: v.optional(path("A file whose first line is sent as a bearer token, or as the preset's token.")),
+}
+
 export const webhook = defineOutput({
   kind: 'webhook',
-  schema: v.strictObject({
-    kind: v.literal('webhook'),
-    name: outputName,
-    url: v.optional(
-      urlOf(
-        /^https?:/,
-        'a URL of http or https',
-        'Where alerts are posted to: a JSON array of EVE events, unless preset or body is given.',
-      ),
-    ),
-    urlFile: v.optional(path('A file whose first line is the URL, where the URL itself is the secret.')),
-    preset: v.optional(
-      v.pipe(
-        v.picklist(Object.keys(RECEIVERS) as Preset[]),
-        v.description('Send each incident as a sentence, in the format of this receiver.'),
-      ),
-    ),
-    user: v.optional(text('The user or group key, for the preset pushover.')),
-    body: v.optional(
-      v.pipe(
-        v.union([v.pipe(v.string(), v.maxLength(65_536)), v.record(v.string(), v.unknown())]),
-        v.description(
-          'Send each incident with this body. An object is sent as JSON, a string as plain text. {{title}}, {{summary}}, {{level}}, {{kind}}, {{change}}, {{device}}, {{incident}}, {{id}} and {{time}} are replaced in strings.',
-        ),
-      ),
-    ),
-    headers: v.optional(
-      v.pipe(
-        v.record(
-          v.pipe(v.string(), v.regex(/^[A-Za-z0-9-]{1,64}$/, 'letters, digits and hyphens')),
-          v.pipe(v.string(), v.maxLength(1024), v.regex(/^[\x20-\x7e]*$/, 'visible ASCII characters')),
-        ),
-        v.description('Further HTTP headers. Put a secret into tokenFile, not here.'),
-      ),
-      {},
-    ),
-    signatureFile: v.optional(
-      path('A file whose first line is a key: X-Hub-Signature-256 has the HMAC-SHA256 of the body under it.'),
-    ),
-    tokenFile: v.optional(
-      path("A file whose first line is sent as a bearer token, or as the preset's token."),
-    ),
-    caFile,
-  }),
-  settings(given, context): WebhookSettings {
-    const { preset = null, user, body = null, headers } = given
-    const receiver = preset === null ? null : receiverOf(preset)
-    const url = given.url ?? (given.urlFile === undefined ? (receiver?.url ?? null) : null)
-    if (given.url !== undefined && given.urlFile !== undefined) {
-      context.refuse('urlFile', 'url is given too; leave one out')
-    }
-    if (url === null && given.urlFile === undefined) context.refuse('url', 'is missing; give url or urlFile')
+  entries,
+  check({ url, urlFile, tokenFile, preset, user, body, headers }, refuse) {
+    const receiver = preset === undefined ? null : receiverOf(preset)
+    if (url !== undefined && urlFile !== undefined) refuse('urlFile', 'url is given too; leave one out')
+    if (url === undefined && urlFile === undefined && receiver?.url === undefined)
+      refuse('url', 'is missing; give url or urlFile')
     const { username, password } = new URL(url ?? 'https://in.file')
-    if (username !== '' || password !== '') {
-      context.refuse('url', 'a name and a password do not go into it; give tokenFile')
-    }
-    if (preset !== null && body !== null) context.refuse('body', `${preset} has its own; leave one out`)
-    if (receiver?.takesToken === false && given.tokenFile !== undefined) {
-      context.refuse('tokenFile', `${preset} takes none: its URL is the secret; give urlFile`)
-    }
-    if (receiver?.needsToken === true && given.tokenFile === undefined) {
-      context.refuse('preset', `${preset} needs a token; give tokenFile`)
-    }
-    if ((receiver?.needsUser === true) !== (user !== undefined)) {
-      context.refuse('user', user === undefined ? `${preset} needs a user key` : 'only pushover has one')
-    }
+    if (username !== '' || password !== '')
+      refuse('url', 'a name and a password do not go into it; give tokenFile')
+    if (receiver !== null && body !== undefined) refuse('body', `${preset} has its own; leave one out`)
+    if (receiver?.takesToken === false && tokenFile !== undefined)
+      refuse('tokenFile', `${preset} takes none: its URL is the secret; give urlFile`)
+    if (receiver?.needsToken === true && tokenFile === undefined)
+      refuse('preset', `${preset} needs a token; give tokenFile`)
+    if ((receiver?.needsUser === true) !== (user !== undefined))
+      refuse('user', user === undefined ? `${preset} needs a user key` : 'only pushover has one')
     const own = Object.keys(headers).find((name) => OWN_HEADERS.test(name))
-    if (own !== undefined) context.refuse('headers', `${own} is the agent's own; leave it out`)
-    for (const placeholder of placeholdersIn(body)) {
-      if (!Object.hasOwn(PLACEHOLDERS, placeholder)) {
-        context.refuse('body', `{{${placeholder}}}: expected one of ${Object.keys(PLACEHOLDERS).join(', ')}`)
-      }
-    }
-    return {
-      kind: 'webhook',
-      name: context.name,
-      url,
-      urlFile: context.inFolder(given.urlFile) ?? null,
-      tokenFile: context.inFolder(given.tokenFile) ?? null,
-      caFile: caFileOf(given, context),
-      preset,
-      user: user ?? '',
-      body,
-      headers,
-      signatureFile: context.inFolder(given.signatureFile) ?? null,
-    }
+    if (own !== undefined) refuse('headers', `${own} is the agent's own; leave it out`)
+    const unknown = placeholdersIn(body).find((name) => !Object.hasOwn(PLACEHOLDERS, name))
+    if (unknown !== undefined)
+      refuse('body', `{{${unknown}}}: expected one of ${Object.keys(PLACEHOLDERS).join(', ')}`)
   },
-  target: ({ url, urlFile }) => (url === null ? `the URL in ${urlFile}` : originOf(url)),
-  files: webhookFiles,
-  secretsGoTo: ({ url, tokenFile }) => (tokenFile === null ? null : url),
-  memoryBytes: 0,
+  target(settings) {
+    const url = fixedUrl(settings)
+    return url === null ? `the URL in ${settings.urlFile}` : url.origin
+  },
   create: async (settings, { version }) => createWebhook({ ...settings, version }),
 })
 
-function webhookFiles({ urlFile, tokenFile, caFile, signatureFile }: WebhookSettings): OutputFile[] {
-  return [
-    ...outputFile('url', urlFile),
-    ...outputFile('token', tokenFile),
-    ...outputFile('signature key', signatureFile),
-    ...outputFile('certificates', caFile),
-  ]
+/** null: it is in `urlFile`. */
+function fixedUrl({ url, urlFile, preset }: Pick<WebhookOptions, 'url' | 'urlFile' | 'preset'>): URL | null {
+  if (urlFile !== undefined) return null
+  return new URL(url ?? (preset === undefined ? undefined : receiverOf(preset).url) ?? '')
 }
 
-export interface WebhookOptions extends Omit<WebhookSettings, 'kind'> {
+export interface WebhookOptions extends Omit<SettingsOf<'webhook', typeof entries>, 'kind'> {
   readonly version: string
   /** Silence after which an attempt has failed. */
   readonly patienceMillis?: number
@@ -179,109 +126,109 @@ const REFUSALS = [400, 413, 422]
 
 /** Throws FileError where the certificates cannot be read. */
 export function createWebhook(options: WebhookOptions): Output {
-  const { preset, body, signatureFile } = options
-  const receiver = preset === null ? null : receiverOf(preset)
-  const isSecret = receiver !== null
-  const given = new URL(options.url ?? 'https://in.file')
+  const { preset, body, urlFile, tokenFile, user = '' } = options
+  const receiver = preset === undefined ? null : receiverOf(preset)
+  const fixed = fixedUrl(options)
+  // the path is a part of the secret
   const shown =
-    options.url === null
-      ? `the URL in ${options.urlFile}`
-      : isSecret
-        ? given.origin
-        : `${given.origin}${given.pathname}`
-  const trusted = options.caFile === null ? {} : { ca: readCertificates(options.caFile) }
-  const patience = options.patienceMillis ?? PATIENCE_MILLIS
-
-  /** Resolves to the status. */
-  const post = ({ url, body, headers }: ReceiverRequest, signal: AbortSignal): Promise<string> =>
-    new Promise((resolve, reject) => {
-      const fail = (what: string): void => reject(new Error(`${shown}: ${what}`))
-      const send = url.protocol === 'https:' ? httpsRequest : httpRequest
-      const bytes = Buffer.from(body)
-      const outgoing = send(
-        url,
-        {
-          method: 'POST',
-          // alerts are rare: a connection that is kept would be closed by the time of the next
-          agent: false,
-          ...trusted,
-          signal,
-          headers: {
-            ...headers,
-            ...options.headers,
-            'content-length': bytes.length,
-            'user-agent': `oddflow-agent/${options.version}`,
-            ...(signatureFile === null ? {} : { 'x-hub-signature-256': signatureOf(bytes, signatureFile) }),
-          },
-        },
-        (response) => {
-          const { statusCode = 0 } = response
-          // now: a server may close the connection before it has read all
-          if (REFUSALS.includes(statusCode)) reject(new RefusedError(`${shown}: answered ${statusCode}`))
-          const settle = (): void => {
-            if (statusCode >= 200 && statusCode < 300) resolve(`answered ${statusCode}`)
-            else fail(`answered ${statusCode}`)
-          }
-          let bytes = 0
-          response.on('data', (piece: Buffer) => {
-            bytes += piece.length
-            if (bytes <= MAXIMUM_ANSWER_BYTES) return
-            settle()
-            outgoing.destroy()
-          })
-          response.on('error', (error) => fail(error.message))
-          response.on('end', settle)
-        },
-      )
-      const timer = setTimeout(
-        () => outgoing.destroy(new Error(`no answer within ${patience / 1000} s`)),
-        patience,
-      )
-      // also what neither answers nor fails, such as a change of protocol
-      outgoing.on('close', () => {
-        clearTimeout(timer)
-        fail('ended the connection without an answer')
-      })
-      outgoing.on('error', (error) => fail(error.message))
-      outgoing.end(bytes)
-    })
-  const url = (): URL => new URL(options.urlFile === null ? given : readUrl(options.urlFile))
-  const token = (): string => (options.tokenFile === null ? '' : readToken(options.tokenFile))
-  const authorization = (): Record<string, string> => {
-    const shownToken = token()
-    return shownToken === '' ? {} : { authorization: `Bearer ${shownToken}` }
+    fixed === null ? `the URL in ${urlFile}` : `${fixed.origin}${receiver === null ? fixed.pathname : ''}`
+  const sender: Sender = {
+    shown,
+    trusted: options.caFile === undefined ? {} : { ca: readCertificates(options.caFile) },
+    patienceMillis: options.patienceMillis ?? PATIENCE_MILLIS,
+    signatureFile: options.signatureFile,
+    headers: { ...options.headers, 'user-agent': `oddflow-agent/${options.version}` },
   }
-  const postEvents = async ({ lines }: AlertBatch, signal: AbortSignal): Promise<string> =>
-    post(
-      {
-        url: url(),
-        body: `[${lines.map((line) => new TextDecoder().decode(line)).join(',')}]`,
-        headers: { 'content-type': 'application/json', ...authorization() },
-      },
-      signal,
-    )
-  const postMessage = async (message: Message, signal: AbortSignal): Promise<string> =>
-    post(
-      receiver === null
-        ? {
-            url: url(),
-            body: typeof body === 'string' ? filled(body, message) : JSON.stringify(filledAll(body, message)),
-            headers: {
-              'content-type': typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json',
-              ...authorization(),
-            },
-          }
-        : receiver.request(message, { url: url(), token: token(), user: options.user }),
-      signal,
-    )
-
+  const url = (): URL => new URL(fixed ?? readUrl(urlFile ?? ''))
+  const token = (): string => (tokenFile === undefined ? '' : readToken(tokenFile))
+  const withToken = (contentType: string): Record<string, string> => {
+    const bearer = token()
+    return { 'content-type': contentType, ...(bearer === '' ? {} : { authorization: `Bearer ${bearer}` }) }
+  }
+  const postEvents = async ({ lines }: AlertBatch, signal: AbortSignal): Promise<string> => {
+    const events = `[${lines.map((line) => new TextDecoder().decode(line)).join(',')}]`
+    return post(sender, { url: url(), body: events, headers: withToken('application/json') }, signal)
+  }
+  const requestOf = (message: Message): ReceiverRequest => {
+    if (receiver !== null) return receiver.request(message, { url: url(), token: token(), user })
+    return typeof body === 'string'
+      ? { url: url(), body: filled(body, message), headers: withToken('text/plain; charset=utf-8') }
+      : { url: url(), body: JSON.stringify(filledAll(body, message)), headers: withToken('application/json') }
+  }
   return {
     name: options.name,
     target: shown,
     batch: BATCH,
-    deliver: receiver === null && body === null ? postEvents : oneByOne(postMessage),
+    deliver:
+      receiver === null && body === undefined
+        ? postEvents
+        : oneByOne(async (message, signal) => post(sender, requestOf(message), signal)),
     async close() {},
   }
+}
+
+interface Sender {
+  /** The URL, without what is secret. */
+  readonly shown: string
+  readonly trusted: { readonly ca?: string[] }
+  readonly patienceMillis: number
+  readonly signatureFile: string | undefined
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Resolves to the status. */
+function post(
+  { shown, trusted, patienceMillis, signatureFile, headers: own }: Sender,
+  { url, body, headers }: ReceiverRequest,
+  signal: AbortSignal,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const fail = (what: string): void => reject(new Error(`${shown}: ${what}`))
+    const send = url.protocol === 'https:' ? httpsRequest : httpRequest
+    const bytes = Buffer.from(body)
+    const signature =
+      signatureFile === undefined ? {} : { 'x-hub-signature-256': signatureOf(bytes, signatureFile) }
+    const outgoing = send(
+      url,
+      {
+        method: 'POST',
+        // alerts are rare: a connection that is kept would be closed by the time of the next
+        agent: false,
+        ...trusted,
+        signal,
+        headers: { ...headers, ...own, 'content-length': bytes.length, ...signature },
+      },
+      (response) => {
+        const { statusCode = 0 } = response
+        // now: a server may close the connection before it has read all
+        if (REFUSALS.includes(statusCode)) reject(new RefusedError(`${shown}: answered ${statusCode}`))
+        const settle = (): void => {
+          if (statusCode >= 200 && statusCode < 300) resolve(`answered ${statusCode}`)
+          else fail(`answered ${statusCode}`)
+        }
+        let answerBytes = 0
+        response.on('data', (piece: Buffer) => {
+          answerBytes += piece.length
+          if (answerBytes <= MAXIMUM_ANSWER_BYTES) return
+          settle()
+          outgoing.destroy()
+        })
+        response.on('error', (error) => fail(error.message))
+        response.on('end', settle)
+      },
+    )
+    const timer = setTimeout(
+      () => outgoing.destroy(new Error(`no answer within ${patienceMillis / 1000} s`)),
+      patienceMillis,
+    )
+    // also what neither answers nor fails, such as a change of protocol
+    outgoing.on('close', () => {
+      clearTimeout(timer)
+      fail('ended the connection without an answer')
+    })
+    outgoing.on('error', (error) => fail(error.message))
+    outgoing.end(bytes)
+  })
 }
 
 function signatureOf(body: Uint8Array, file: string): string {

@@ -81,12 +81,12 @@ interface MadeHere {
 
 /** Rows of those that learn, models of the others, and one training. */
 function bytesOfLearning({ models: settings, online, dimension }: MadeHere): number {
-  const { memoryBytes, maximum, rowsPerScope } = settings
+  const { memoryBytes, maximum, rowsPerDevice } = settings
   // each model and its scorer, the few explainers, and the rows of a training three times: copied, in its process, scaled
   const models = (2 * maximum + 4) * modelBytesOf(dimension)
   // of those that learn on the model as it was trained too, and the rows of the next round
   const learntOn = online === null ? 0 : onlineBytes(maximum, online, dimension)
-  return memoryBytes + models + learntOn + TRAINING_BYTES + 24 * rowsPerScope * dimension
+  return memoryBytes + models + learntOn + TRAINING_BYTES + 24 * rowsPerDevice * dimension
 }
 
 /** What models that learn on take beside the others; the default ceiling is higher by as much. */
@@ -114,5 +114,5 @@ export function fleetModelBytes(outputs: readonly OutputSettings[]): number {
 /** What libraries take that only some outputs need; the default ceiling is higher by as much. */
 export function librariesBytes(outputs: readonly OutputSettings[]): number {
   const wanted = OUTPUTS.filter(({ kind }) => outputs.some((output) => output.kind === kind))
-  return wanted.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0)
+  return wanted.reduce((sum, { memoryBytes = 0 }) => sum + memoryBytes, 0)
 }

@@ -195,7 +195,7 @@ export async function openModels(
       devices,
       budget: settings.budget,
       limits: {
-        rowsPerScope: models.rowsPerScope,
+        rowsPerScope: models.rowsPerDevice,
         memoryBytes: models.memoryBytes,
         trainWithinSeconds: models.trainWithinSeconds,
         maximumModels: models.maximum,

@@ -98,7 +98,7 @@ it.each([
   ['filter: "port 1\\0"\n', 1, 9],
   ['"ev\\0e": a\n', 1, 1],
 ])('a NUL is refused at its place: %j', (text, line, column) => {
-  expect(parseConfig(text).complaints).toEqual([
+  expect(parseConfig(text).errors).toEqual([
     { line, column, message: 'expected a text without NUL characters, which no path or name has' },
   ])
 })

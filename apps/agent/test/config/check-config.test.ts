@@ -114,6 +114,8 @@ describe('--check-config', () => {
   it.each<[Record<string, string>, RegExp | null]>([
     [webhook('tokenFile: token'), /webhook: the token goes to hub\.example unencrypted; use https/],
     [webhook('name: w'), null],
+    // the key signs, and is never sent
+    [webhook('tokenFile: token, signatureFile: token'), /^(?!.*signature key).*the token goes/s],
     [{ outputs: `[{ kind: webhook, url: 'https://hub.example/', tokenFile: token }]` }, null],
     [{ outputs: `[{ kind: webhook, url: 'http://127.0.0.1:1/', tokenFile: token }]` }, null],
     [{ outputs: `[{ kind: webhook, url: 'http://[::1]:1/', tokenFile: token }]` }, null],
@@ -137,7 +139,7 @@ describe('--check-config', () => {
   })
 
   it.each(["'-'", '"-"', '-', '-   # the pipe'])('takes read: %s for standard input', async (hyphen) => {
-    expect(parseConfig(`read: ${hyphen}\n`).config).toEqual({ read: '-' })
+    expect(parseConfig(`read: ${hyphen}\n`).config).toMatchObject({ read: '-' })
     writeFileSync(config, `read: ${hyphen}\neve: eve.json\nstate: state\nmodels: {}\n`)
     const out = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
     await run({ config, fold: true, checkConfig: true })
@@ -167,7 +169,7 @@ describe('depth and aliases', () => {
 
   it('are refused at their place, however much of them there is', () => {
     const before = process.cpuUsage()
-    expect(parseConfig(nested('[', 500_000)).complaints).toEqual([
+    expect(parseConfig(nested('[', 500_000)).errors).toEqual([
       { line: 1, column: 19, message: 'is nested deeper than 16 levels, the most that is read' },
     ])
     for (const text of [
@@ -176,11 +178,11 @@ describe('depth and aliases', () => {
       `a:\n  ${'- '.repeat(400_000)}b`,
       '? '.repeat(400_000),
     ]) {
-      const [complaint] = parseConfig(text).complaints
-      expect(complaint?.message, text.slice(0, 20)).toMatch(/deeper than 16 levels/)
+      const [error] = parseConfig(text).errors
+      expect(error?.message, text.slice(0, 20)).toMatch(/deeper than 16 levels/)
     }
     const aliases = parseConfig(`a: &a 1\nb: [${'*a,'.repeat(300_000)}]`)
-    expect(aliases.complaints).toEqual([
+    expect(aliases.errors).toEqual([
       { line: 2, column: 305, message: 'more than 100 aliases, the most that is read' },
     ])
     expect(process.cpuUsage(before).user).toBeLessThan(10e6)

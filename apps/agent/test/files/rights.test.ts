@@ -18,7 +18,7 @@ function kept(mode: number): { state: string; secret: string; outputs: OutputSet
   chmodSync(state, mode)
   writeFileSync(secret, 'secret\n', { mode: 0o600 })
   const outputs: OutputSettings[] = [
-    { kind: 'ntfy', name: 'hub', url: 'http://127.0.0.1:9/topic', tokenFile: secret, caFile: null },
+    { kind: 'ntfy', name: 'hub', url: 'http://127.0.0.1:9/topic', tokenFile: secret },
   ]
   return { state, secret, outputs }
 }

@@ -100,7 +100,6 @@ describe.runIf(hasNatsServer)('models over a server', () => {
         url: `nats://127.0.0.1:${port}`,
         gateway: 'kitchen',
         seedFile: join(folder, 'kitchen.seed'),
-        caFile: null,
         models: true,
         group: 'home',
       },

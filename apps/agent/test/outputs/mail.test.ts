@@ -82,9 +82,6 @@ const openMail = (changes: Partial<MailSettings>, clock: Clock = systemClock, ma
       kind: 'mail',
       name: 'mail',
       url: 'smtp://127.0.0.1',
-      username: null,
-      passwordFile: null,
-      caFile: null,
       from: 'oddflow@home.example',
       to: ['me@home.example', 'you@home.example'],
       maximumPerDay: 24,
@@ -165,7 +162,7 @@ describe('a mail', () => {
         await output.deliver(batch, never)
         await output.close()
         expect(mails).toMatchObject([{ secure: true, user: 'me' }])
-        const untrusting = await openMail({ url, ...login, caFile: null })
+        const untrusting = await openMail({ url, ...login, caFile: undefined })
         const failed = untrusting.deliver(batch, never)
         // one on this machine is spoken to without STARTTLS, and this one takes no mail without a login
         await expect(failed).rejects.toThrow(secure ? /certificate/ : /.../)

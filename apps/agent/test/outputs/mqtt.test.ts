@@ -25,10 +25,6 @@ const optionsFor = (port: number, changes: Partial<MqttOptions> = {}): MqttOptio
   kind: 'mqtt',
   name: 'mqtt',
   url: `mqtt://127.0.0.1:${port}`,
-  username: null,
-  passwordFile: null,
-  caFile: null,
-  prefix: null,
   homeAssistant: 'homeassistant',
   answers: false,
   version: '1.2.3',
@@ -37,6 +33,11 @@ const optionsFor = (port: number, changes: Partial<MqttOptions> = {}): MqttOptio
   clock: systemClock,
   log: keepingLog(),
   ...changes,
+})
+const discoveryOf = ({ prefix, homeAssistant, ...options }: MqttOptions) => ({
+  ...options,
+  prefix: prefix ?? null,
+  homeAssistant: homeAssistant || null,
 })
 const line = (n: number): Uint8Array => new TextEncoder().encode(`{"event_type":"alert","n":${n}}`)
 const numbersIn = (messages: readonly (readonly [string, string])[]): number[] =>
@@ -130,7 +131,7 @@ describe('a broker', () => {
       await later.stop()
       expect(statusIn(later.messages)).toEqual(['offline'])
       const described = later.messages.filter(([topic]) => topic.startsWith('homeassistant/'))
-      expect(new Map(described)).toEqual(keptMessages(optionsFor(port), []))
+      expect(new Map(described)).toEqual(keptMessages(discoveryOf(optionsFor(port)), []))
     } finally {
       await delivery.stop()
       await subscriber.stop()
@@ -399,7 +400,11 @@ describe('what a broker keeps for Home Assistant', () => {
     [...kept].filter(([topic]) => topic.startsWith('homeassistant/'))
 
   it('is descriptions as they are documented, each of an entity of its own', () => {
-    const options = { ...optionsFor(1883), answers: true, dashboardUrl: 'http://gateway.lan:9477/' }
+    const options = {
+      ...discoveryOf(optionsFor(1883)),
+      answers: true,
+      dashboardUrl: 'http://gateway.lan:9477/',
+    }
     const configs = configsIn(keptMessages(options, [CAMERA]))
     expect(configs).toHaveLength(8)
     const ids = configs.map(([topic, text]) => {
@@ -415,7 +420,7 @@ describe('what a broker keeps for Home Assistant', () => {
 
   it('suggests the group of a device as its area, and nothing without one', () => {
     const areasOf = (group: string | null) =>
-      configsIn(keptMessages(optionsFor(1883, { answers: true }), [{ ...CAMERA, group }])).map(
+      configsIn(keptMessages(discoveryOf(optionsFor(1883, { answers: true })), [{ ...CAMERA, group }])).map(
         ([topic, text]) => {
           const component = topic.split('/')[1] ?? ''
           const { device } = v.parse(v.looseObject({ device: v.looseObject({}) }), JSON.parse(text))
@@ -431,12 +436,12 @@ describe('what a broker keeps for Home Assistant', () => {
 
   it('knows the agent whatever the path of its alert file, and another one by its prefix', () => {
     const topicsOf = (changes: Partial<MqttOptions>) => [
-      ...keptMessages(optionsFor(1883, changes), []).keys(),
+      ...keptMessages(discoveryOf(optionsFor(1883, changes)), []).keys(),
     ]
     expect(topicsOf({ alertFile: '/other.json' })).toEqual(topicsOf({}))
     expect(topicsOf({ prefix: 'second' })).not.toEqual(topicsOf({}))
     // clients of one id would throw each other out
-    const clientOf = (alertFile: string) => namesOf(optionsFor(1883, { alertFile })).clientId
+    const clientOf = (alertFile: string) => namesOf(discoveryOf(optionsFor(1883, { alertFile }))).clientId
     expect(clientOf('/other.json')).not.toBe(clientOf('/var/log/eve.json'))
   })
 
@@ -495,7 +500,7 @@ describe('what a broker keeps for Home Assistant', () => {
       const again = await open({})
       await keptAt((kept) => configsIn(kept).length === 6)
       await again.close()
-      const off = await open({ homeAssistant: null })
+      const off = await open({ homeAssistant: false })
       await keptAt((kept) => configsIn(kept).length === 0 && !kept.has(topic))
       await off.close()
     } finally {

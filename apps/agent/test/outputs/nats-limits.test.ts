@@ -59,10 +59,7 @@ it.each([
         name: 'fleet',
         url,
         gateway: 'kitchen',
-        seedFile: null,
-        caFile: null,
         models: false,
-        group: null,
       },
       { version: '0.0.0', hostname: 'x', alertFile: 'eve.json', clock: createSystemClock(0.1), log },
     )

@@ -74,9 +74,7 @@ function output(given: Partial<NatsSettings> = {}, more: Partial<OutputEnvironme
       url: `nats://127.0.0.1:${port}`,
       gateway: 'kitchen',
       seedFile: seedFile('kitchen'),
-      caFile: null,
       models: false,
-      group: null,
       ...given,
     },
     {
@@ -245,7 +243,7 @@ describe.runIf(hasNatsServer)('an output of kind nats', () => {
   }, 60_000)
 
   it('says what is wrong: no login, no server, no TLS, no stream, an event that is too long', async () => {
-    const nobody = await output({ seedFile: null })
+    const nobody = await output({ seedFile: undefined })
     await expect(nobody.deliver(batch(lineOf('x')), signal)).rejects.toThrow(/uthorization|uthentication/)
     const away = await output({ url: 'nats://127.0.0.1:1' })
     await expect(away.deliver(batch(lineOf('x')), signal)).rejects.toThrow(/127\.0\.0\.1:1/)
@@ -262,7 +260,7 @@ describe.runIf(hasNatsServer)('an output of kind nats', () => {
 
   it('takes its name from the machine', async () => {
     await (await jetstreamManager(admin)).streams.add({ name: STREAM, subjects: ['oddflow.gateway.*.event'] })
-    const out = await output({ gateway: null, seedFile: seedFile('admin') })
+    const out = await output({ gateway: undefined, seedFile: seedFile('admin') })
     await out.deliver(batch(lineOf('named')), signal)
     const manager = await jetstreamManager(admin)
     const last = await manager.streams.getMessage(STREAM, {

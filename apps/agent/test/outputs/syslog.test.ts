@@ -25,9 +25,8 @@ const settings = (changes: Partial<SyslogSettings>): SyslogSettings => ({
   host: '127.0.0.1',
   port: 514,
   socket: '/dev/log',
-  caFile: null,
   text: 'eve',
-  facility: 3,
+  facility: 'daemon',
   ...changes,
 })
 
@@ -46,8 +45,8 @@ function check(message: string, line: Uint8Array, priority: number): void {
 
 it('a message has facility and severity, the time of the alert and the event', () => {
   for (const [facility, priority] of [
-    [3, 28],
-    [16, 132],
+    ['daemon', 28],
+    ['local0', 132],
   ] as const) {
     check(
       new TextDecoder().decode(syslogMessage(lines[0], settings({ facility }))?.bytes),
@@ -286,7 +285,7 @@ while True:
   it('gets each incident as one line for people, with its level', async (context) => {
     if (!hasProgram('python3') || !hasProgram('logger')) context.skip('python3 and logger are not installed')
     const got = await daemon(async (socket) => {
-      const output = createSyslog(settings({ protocol: 'local', host: null, socket, text: 'sentence' }))
+      const output = createSyslog(settings({ protocol: 'local', host: undefined, socket, text: 'sentence' }))
       const answer = await output.deliver(
         {
           first: 0,
@@ -312,7 +311,9 @@ while True:
   })
 
   it('that is not there is a failure', async () => {
-    const output = createSyslog(settings({ protocol: 'local', host: null, socket: join(folder, 'none') }))
+    const output = createSyslog(
+      settings({ protocol: 'local', host: undefined, socket: join(folder, 'none') }),
+    )
     await expect(output.deliver({ first: 0, lines }, never)).rejects.toThrow(
       /none: there is no log daemon's socket/,
     )

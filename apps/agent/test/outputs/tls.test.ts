@@ -17,13 +17,7 @@ const inFolder = (name: string): string => join(folder, name)
 const never = new AbortController().signal
 const EVENTS = {
   name: 'hook',
-  urlFile: null,
-  tokenFile: null,
-  preset: null,
-  user: '',
-  body: null,
   headers: {},
-  signatureFile: null,
   version: '1',
 }
 const batch = { first: 0, lines: [new TextEncoder().encode('{}')] }
@@ -63,12 +57,12 @@ describe.skipIf(!hasOpenssl)('a CA file', () => {
     const server = createServer(options, (_, response) => response.end())
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`
-    const post = (caFile: string | null): Promise<string> =>
+    const post = (caFile?: string): Promise<string> =>
       createWebhook({ ...EVENTS, url, caFile }).deliver(batch, never)
     await post(inFolder('ca.pem'))
     await post(inFolder('both.pem'))
     await expect(post(inFolder('other.pem'))).rejects.toThrow(/certificate|issuer/)
-    await expect(post(null)).rejects.toThrow(/certificate|issuer/)
+    await expect(post()).rejects.toThrow(/certificate|issuer/)
     await new Promise((resolve) => server.close(resolve))
   })
 
@@ -80,16 +74,13 @@ describe.skipIf(!hasOpenssl)('a CA file', () => {
       `keyfile ${inFolder('server.key')}`,
       'user root',
     ])
-    const attempt = async (caFile: string | null): Promise<string | null> => {
+    const attempt = async (caFile?: string): Promise<string | null> => {
       const output = await createMqtt({
         kind: 'mqtt',
         name: 'mqtt',
         url: `mqtts://127.0.0.1:${port}`,
-        username: null,
-        passwordFile: null,
         caFile,
-        prefix: null,
-        homeAssistant: null,
+        homeAssistant: false,
         answers: false,
         version: '1',
         hostname: 'gateway',
@@ -111,7 +102,7 @@ describe.skipIf(!hasOpenssl)('a CA file', () => {
     try {
       expect(await attempt(inFolder('ca.pem'))).toBe(null)
       expect(await attempt(inFolder('other.pem'))).toMatch(/certificate|issuer/)
-      expect(await attempt(null)).toMatch(/certificate|issuer/)
+      expect(await attempt()).toMatch(/certificate|issuer/)
     } finally {
       await broker.stop()
     }

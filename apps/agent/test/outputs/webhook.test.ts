@@ -53,14 +53,13 @@ const status =
   (response: ServerResponse) => {
     response.writeHead(code, headers).end('thanks')
   }
-const EVENTS = { urlFile: null, preset: null, user: '', body: null, headers: {}, signatureFile: null }
-const webhook = (url: string, tokenFile: string | null = null, patienceMillis = 5000) =>
+const EVENTS = { headers: {} }
+const webhook = (url: string, tokenFile?: string, patienceMillis = 5000) =>
   createWebhook({
     ...EVENTS,
     name: 'hook',
     url,
     tokenFile,
-    caFile: null,
     version: '1.2.3',
     patienceMillis,
   })
@@ -99,7 +98,7 @@ describe('a webhook', () => {
     ['a broken connection', (response: ServerResponse) => response.destroy(), /\/x: /],
   ])('that answers with %s has not got them', async (_, answer, says) => {
     await serving([answer], async (url) => {
-      const output = webhook(`${url}/x?key=hidden`, null, 200)
+      const output = webhook(`${url}/x?key=hidden`, undefined, 200)
       const failed = output.deliver({ first: 0, lines: linesOf('{}') }, never)
       await expect(failed).rejects.toThrow(says)
       await expect(failed).rejects.not.toThrow(/hidden/)
@@ -205,7 +204,7 @@ async function deliverTo(
   const log = createMemoryLog({ maximumBytes: 1_000_000 })
   const delivery = await startDelivery({
     log,
-    output: webhook(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, null, patienceMillis),
+    output: webhook(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, undefined, patienceMillis),
     clock: hastyClock,
     onSetAside: (lines) => told.push(...lines.map((line) => new TextDecoder().decode(line))),
   })
@@ -322,7 +321,7 @@ describe('whatever a server does with the connection', () => {
       })
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
       const { port } = server.address() as AddressInfo
-      const output = webhook(`http://127.0.0.1:${port}/a`, null, 300)
+      const output = webhook(`http://127.0.0.1:${port}/a`, undefined, 300)
       const batch = { first: 0, lines: linesOf('{}') }
       await expect(output.deliver(batch as never, never)).rejects.toThrow(/^http:\/\/127\.0\.0\.1/)
       server.close()

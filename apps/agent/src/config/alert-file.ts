@@ -1,24 +1,15 @@
-/** Where alerts go beside the EVE file, what is kept of their packets, and which are told as one. */
-
+/**
+ * The alert file must be a file of its own: alerts at the end of the model, of the capture that is read or of a file that the agent
+ * keeps would spoil it. Files are the same by device and inode, whatever they are called; one that is not there yet by the
+ * nearest folder above it that is, and the names below that.
+ */
 import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { signaturePath, UsageError } from '@oddflow/program'
 import { FLEET_MODELS_FOLDER, FLEET_STATE_FILE } from '../fleet/fleet-models.js'
-import { definitionOf, filesOf as filesOfOutput, type OutputSettings } from '../outputs/registry.js'
-import type { Given } from './given.js'
-import {
-  DEFAULT_EVIDENCE_BYTES,
-  DEFAULT_FOLD,
-  type EvidenceSettings,
-  type FoldSettings,
-  type Settings,
-} from './settings.js'
-
-/**
- * The alert file is one of its own: alerts at the end of the model, of the capture that is read or of a file that the agent keeps
- * would spoil it. Files are the same by device and inode, whatever they are called; one that is not there yet by the
- * nearest folder above it that is, and the names below that.
- */
+import { filesOf as filesOfOutput } from '../outputs/output.js'
+import type { Settings } from './settings.js'
+import type { ConfigContext } from './settings-from.js'
 
 const STATE_FILES = [
   'devices.json',
@@ -38,7 +29,7 @@ const STATE_FILES = [
 const STATE_FOLDERS = ['spool', 'models', FLEET_MODELS_FOLDER]
 
 /** Throws UsageError with the place of `eve`. */
-export function checkAlertFile({ options, refuse }: Given, settings: Settings): void {
+export function checkAlertFile({ options, refuse }: ConfigContext, settings: Settings): void {
   const spoilt = spoiltBy(settings, options.config ?? null)
   if (spoilt === null) return
   const message = `${settings.eve}: is ${spoilt}; alerts need a file of their own`
@@ -54,8 +45,7 @@ function spoiltBy(settings: Settings, config: string | null): string | null {
   const place = placeOf(eve)
   for (const [what, path] of filesOf(settings, config)) if (placeOf(path) === place) return what
   const above = new Set<string>()
-  const real = realOf(eve)
-  for (let at = dirname(real); ; at = dirname(at)) {
+  for (let at = dirname(ofNearest(eve, realpathSync)); ; at = dirname(at)) {
     above.add(placeOf(at))
     if (dirname(at) === at) break
   }
@@ -104,65 +94,21 @@ function isSpecial(path: string): boolean {
 
 /** Device and inode of what is there, or of the nearest folder above, and the names below it. */
 function placeOf(path: string): string {
-  const below: string[] = []
-  for (let at = resolve(path); ; at = dirname(at)) {
-    try {
-      const { dev, ino } = statSync(at, { bigint: true })
-      return [`${dev}:${ino}`, ...below].join('/')
-    } catch {
-      // above the root is nothing
-      if (dirname(at) === at) return resolve(path)
-      below.unshift(basename(at))
-    }
-  }
-}
-
-/** Without links, as far as it is there. */
-function realOf(path: string): string {
-  const below: string[] = []
-  for (let at = resolve(path); ; at = dirname(at)) {
-    try {
-      return join(realpathSync(at), ...below)
-    } catch {
-      if (dirname(at) === at) return resolve(path)
-      below.unshift(basename(at))
-    }
-  }
-}
-
-/** Throws UsageError. */
-export function outputsFrom({ config: { outputs }, inFolder, refuse }: Given): OutputSettings[] {
-  const names = new Set(['eve'])
-  return (outputs ?? []).map((output, i) => {
-    const name = output.name ?? output.kind
-    if (names.has(name)) {
-      refuse(
-        ['outputs', i],
-        `outputs[${i}]: ${JSON.stringify(name)} is another output's; give each output a different name`,
-      )
-    }
-    names.add(name)
-    return definitionOf(output).settings(output, {
-      name,
-      inFolder,
-      refuse: (key, message) => refuse(['outputs', i, key], `outputs[${i}].${key}: ${message}`),
-    })
+  return ofNearest(path, (at) => {
+    const { dev, ino } = statSync(at, { bigint: true })
+    return `${dev}:${ino}`
   })
 }
 
-/** Throws UsageError. */
-export function evidenceFrom({ config: { evidence }, inFolder, bytes }: Given): EvidenceSettings | null {
-  if (evidence === undefined) return null
-  const { directory, limit } = evidence
-  const limitBytes = bytes(['evidence', 'limit'], limit, DEFAULT_EVIDENCE_BYTES)
-  return { directory: inFolder(directory), limitBytes }
-}
-
-/** null: every alert is given out by itself. */
-export function foldFrom({ options, config: { fold } }: Given): FoldSettings | null {
-  if (!options.fold || fold === false) return null
-  return {
-    windowSeconds: fold?.windowSeconds ?? DEFAULT_FOLD.windowSeconds,
-    kindsPerDevice: fold?.kindsPerDevice ?? DEFAULT_FOLD.kindsPerDevice,
+/** What `look` says of a path, or of the nearest above it that it takes, and the names below; the path where it takes none. */
+function ofNearest(path: string, look: (at: string) => string): string {
+  const below: string[] = []
+  for (let at = resolve(path); ; at = dirname(at)) {
+    try {
+      return join(look(at), ...below)
+    } catch {
+      if (dirname(at) === at) return resolve(path)
+      below.unshift(basename(at))
+    }
   }
 }
