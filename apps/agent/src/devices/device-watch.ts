@@ -10,7 +10,7 @@ import { isResponderDevice, macText, type Network } from '@oddflow/program'
 import type { DeviceSettings } from '../config/settings.js'
 import type { Forecast, OwnModel } from '../page/api.js'
 import { type Device, type DeviceState, forecastOf, noteAddress } from './device.js'
-import { createDeviceFacts, type FactsReport, type OnFact } from './device-facts.js'
+import { createDeviceFacts, type FactsReport } from './device-facts.js'
 import {
   createDeviceFlood,
   createDeviceTable,
@@ -20,6 +20,7 @@ import {
   type KnownDevices,
   usualContactTexts,
 } from './device-table.js'
+import type { OnFact } from './fact-sources.js'
 import { type ClaimedName, countsLess, createNameBook } from './names.js'
 
 /**

@@ -92,6 +92,19 @@ describe('a scan', () => {
     ])
   })
 
+  it('of ports of a gateway that is no known device is told, beside other targets of the same one, and by one that is no device', () => {
+    for (const from of [66, -1]) {
+      const { watch, told } = watchOf()
+      for (let i = 0; i < 90; i++) {
+        watch.verdict(flow(from, 1, 1 + i, START + i * SECOND, { responderMac: macOf(1) }), false)
+        watch.verdict(flow(66, 200 + (i % 100), 80, START + i * SECOND), false)
+        watch.verdict(flow(66, 2, 1000 + i, START + i * SECOND), false)
+      }
+      const targets = told.filter(({ rule }) => rule === 'port-scan').map(({ fact }) => fact.split(' ')[0])
+      expect(targets.sort()).toEqual(['192.168.0.1', '192.168.0.2'])
+    }
+  })
+
   it('of a device that was never seen to say anything is told too', () => {
     const { watch, told } = watchOf()
     for (let i = 0; i < 40; i++) watch.verdict(flow(66, 23, 1 + i, START + i * SECOND), false)

@@ -1,0 +1,222 @@
+/**
+ * Facts about addresses: one that another device takes or claims, sweeps by ARP for unused ones, and floods of claims.
+ *
+ * Sweeps and floods are counted by MAC address, for MAXIMUM_SENDERS: the sender need not be a known device.
+ */
+import {
+  type FrameBatch,
+  formatAddress,
+  formatMac,
+  type PacketBatch,
+  parseIpv4,
+  parseIpv6,
+} from '@oddflow/capture'
+import type { FlowRecord } from '@oddflow/flows'
+import { macText } from '@oddflow/program'
+import type { FactRule } from '../alerts/alert.js'
+import { spanText } from '../incidents/sentences.js'
+import { type Claim, CONFLICT_MICROS, createAddressClaims } from './address-claims.js'
+import type { Device } from './device.js'
+import { createDeviceFlood, type DeviceFlood, recordOfDevice } from './device-table.js'
+import { addressesOf, ageText, type FactSources, hashOf, isLocal, isNew, whoText } from './fact-sources.js'
+import { type ArpPacket, readArp, readNeighborClaim } from './neighbor-packets.js'
+import { BITMAP_BITS, type Spread, type Spreads } from './spreads.js'
+
+/** An address is its device's for so long after it was last used. */
+const KEPT_MICROS = 86_400_000_000
+/** A MAC address with more addresses than these is counted. */
+const USUAL_ADDRESSES = 16
+/** Senders whose ARP requests for unused addresses, or whose claims, are counted. */
+const MAXIMUM_SENDERS = 64
+
+type Tell = Parameters<Spreads['count']>[4]
+
+/** Spreads by MAC address; `crowd` is that of the senders that there is no room for. */
+interface Senders {
+  readonly crowd: Spread
+  of(mac: string, atMicros: number): Spread
+  all(): Spread[]
+}
+
+function createSenders(spreads: Spreads, tell: Tell): Senders {
+  const senders = new Map<string, Spread>()
+  const crowd = spreads.create()
+  const makeRoom = (atMicros: number): void => {
+    for (const [mac, spread] of senders) {
+      if (!spreads.isIdle(spread, atMicros)) continue
+      spreads.close(spread, tell)
+      senders.delete(mac)
+    }
+  }
+  return {
+    crowd,
+    of(mac, atMicros) {
+      const known = senders.get(mac)
+      if (known !== undefined) return known
+      if (senders.size >= MAXIMUM_SENDERS) makeRoom(atMicros)
+      if (senders.size >= MAXIMUM_SENDERS) return crowd
+      const spread = spreads.create()
+      senders.set(mac, spread)
+      return spread
+    },
+    all: () => [crowd, ...senders.values()],
+  }
+}
+
+export interface AddressFacts {
+  /** A device sent or received a flow with the address that it has there. */
+  note(record: FlowRecord, device: Device, isResponder: boolean): void
+  /** Packets as they came; borrowed. */
+  packets(frames: FrameBatch, packets: PacketBatch): void
+  /** The packets' clock was set by so much. */
+  clockSet(byMicros: number): void
+  /** Facts that were one of too many alike within a minute. */
+  untold(): number
+}
+
+export function createAddressFacts(sources: FactSources, spreads: Spreads): AddressFacts {
+  const { table, isNews, perMinute } = sources
+  const claims = createAddressClaims(table.get)
+  const floods = {
+    taken: createDeviceFlood(perMinute),
+    /** Of devices that are watched: made-up devices that take each other's addresses hide none. */
+    takenOfWatched: createDeviceFlood(perMinute),
+    sweeps: createDeviceFlood(perMinute),
+    claims: createDeviceFlood(perMinute),
+  }
+
+  const tellBounded = (
+    flood: DeviceFlood,
+    record: FlowRecord,
+    rule: FactRule,
+    fact: string,
+    isOfResponder: boolean,
+  ): void => {
+    const worth = flood.take(record.startMicros)
+    if (worth === 'none') return
+    const more = worth === 'flood' ? '; there are more such alerts within this minute' : ''
+    sources.onFact(record, rule, `${fact}${more}`, isOfResponder)
+  }
+  const tellSweep: Tell = (spread, record, lastMicros) => {
+    const [address] = addressesOf(record)
+    const sender = address === '0.0.0.0' ? formatMac(record.initiatorMac, 0) : address
+    const last = whoText(sources, record.initiatorMac, sender, lastMicros)
+    const by = spread === sweeps.crowd ? `many senders, one of them ${last}` : last
+    const span = spanText(spread.lastMicros - spread.beganMicros)
+    const fact = `${spread.count} addresses that no device uses were asked for (ARP) in ${span} by ${by}`
+    tellBounded(floods.sweeps, record, 'host-scan', fact, false)
+  }
+  const tellClaims: Tell = (spread, record) => {
+    const mac = formatMac(record.initiatorMac, 0)
+    const by =
+      spread === claimants.crowd
+        ? `by many senders, one of them ${mac}, more than are remembered`
+        : `by ${mac}, which had ${USUAL_ADDRESSES} before`
+    const span = spanText(spread.lastMicros - spread.beganMicros)
+    const fact = `${spread.count} addresses were claimed (ARP or neighbor discovery) in ${span} ${by}`
+    tellBounded(floods.claims, record, 'address-flood', fact, false)
+  }
+  const sweeps = createSenders(spreads, tellSweep)
+  const claimants = createSenders(spreads, tellClaims)
+
+  /** Whose address it was, where it is another's. */
+  const claim = (
+    address: string,
+    mac: string,
+    atMicros: number,
+  ): { readonly held: Claim; readonly isFirst: boolean } | null => {
+    const held = claims.get(address)
+    if (held === undefined || (held.mac !== mac && atMicros - held.lastMicros > KEPT_MICROS)) {
+      // an address that was asked for before its device was seen is no unused one
+      if (claims.set(address, mac, atMicros))
+        for (const spread of sweeps.all()) spreads.forget(spread, addressBit(address))
+      return null
+    }
+    if (held.mac === mac) {
+      claims.use(address, held, atMicros)
+      return null
+    }
+    const isFirst = held.rival !== mac
+    held.rival = mac
+    return { held, isFirst }
+  }
+  const takenFrom = ({ mac }: Claim): DeviceFlood =>
+    (table.get(mac)?.state ?? 'learning') === 'learning' ? floods.taken : floods.takenOfWatched
+  /** Counts a claim of a sender with unusually many addresses, or of one whose claim is not kept. */
+  const countClaim = (address: string, mac: string, atMicros: number): void => {
+    const isKept = claims.get(address) !== undefined
+    if (isKept && claims.countOf(mac) <= USUAL_ADDRESSES) return
+    const spread = isKept ? claimants.of(mac, atMicros) : claimants.crowd
+    const makeRecord = (): FlowRecord => recordOfDevice({ key: mac, address }, atMicros)
+    spreads.count(spread, addressBit(address), atMicros, makeRecord, tellClaims)
+  }
+  /** A packet of ARP or of neighbor discovery says that an address is this MAC address's. */
+  const noteClaim = (
+    address: string,
+    mac: string,
+    atMicros: number,
+    rule: 'arp-conflict' | 'nd-conflict',
+  ): void => {
+    const taken = claim(address, mac, atMicros)
+    countClaim(address, mac, atMicros)
+    if (taken === null) return
+    const { held, isFirst } = taken
+    const sinceMicros = atMicros - held.lastMicros
+    if (sinceMicros > CONFLICT_MICROS) {
+      // it left, and the address has another device now
+      const device = table.get(mac)
+      if (device !== undefined && !isNew(device, atMicros)) claims.set(address, mac, atMicros)
+      else held.rival = null
+      return
+    }
+    if (!isFirst) return
+    const by = rule === 'arp-conflict' ? 'ARP' : 'neighbor discovery'
+    const fact = `${address} is claimed by ${mac} and by ${held.mac} within ${spanText(sinceMicros)} (${by})`
+    tellBounded(takenFrom(held), recordOfDevice({ key: mac, address }, atMicros), rule, fact, false)
+  }
+  const noteArp = ({ mac, sender, target, isRequest }: ArpPacket, atMicros: number): void => {
+    // a probe (RFC 5227) claims nothing yet
+    if (sender !== '0.0.0.0') noteClaim(sender, mac, atMicros, 'arp-conflict')
+    const held = claims.get(target)
+    if (!isRequest || target === sender || (held !== undefined && atMicros - held.lastMicros <= KEPT_MICROS))
+      return
+    const makeRecord = (): FlowRecord => recordOfDevice({ key: mac, address: sender }, atMicros)
+    spreads.count(sweeps.of(mac, atMicros), addressBit(target), atMicros, makeRecord, tellSweep)
+  }
+  return {
+    note(record, device, isResponder) {
+      const { ipVersion, startMicros: atMicros } = record
+      const words = isResponder ? record.responderAddress : record.initiatorAddress
+      if (macText(isResponder ? record.responderMac : record.initiatorMac) === null) return
+      if (!isLocal(sources, words, ipVersion)) return
+      const address = formatAddress(words, 0, ipVersion)
+      const taken = claim(address, device.key, atMicros)
+      if (taken === null || !taken.isFirst || !isNews(atMicros) || !isNew(device, atMicros)) return
+      const { held } = taken
+      if (held.firstMicros > device.firstSeenMicros) return
+      const fact = `${address} was the address of ${held.mac} until ${ageText(atMicros - held.lastMicros)}, and is used by ${device.key} now, a device first seen ${ageText(atMicros - device.firstSeenMicros)}`
+      tellBounded(takenFrom(held), record, 'address-taken', fact, isResponder)
+    },
+    packets({ data, offset, capturedBytes }, packets) {
+      for (let i = 0; i < packets.count; i++) {
+        const end = offset[i] + capturedBytes[i]
+        const atMicros = packets.timestampMicros[i]
+        if (packets.ipVersion[i] === 0) {
+          const arp = readArp(data, offset[i], end)
+          if (arp !== null) noteArp(arp, atMicros)
+        } else {
+          const claimed = readNeighborClaim(data, packets, i, end)
+          if (claimed !== null) noteClaim(claimed.address, claimed.mac, atMicros, 'nd-conflict')
+        }
+      }
+    },
+    clockSet: (byMicros) => claims.clockSet(byMicros),
+    untold: () => Object.values(floods).reduce((sum, { untold }) => sum + untold, 0),
+  }
+}
+
+/** IPv4 addresses of one network share no bit. */
+function addressBit(address: string): number {
+  const ipv6 = parseIpv6(address)
+  return (ipv6 === null ? (parseIpv4(address) ?? 0) : hashOf(Uint32Array.from(ipv6), 0)) % BITMAP_BITS
+}
