@@ -1,9 +1,6 @@
-import { decodeIpv4, decodeIpv6 } from './ip.js'
-import { LINK_HEADER_TRUNCATED, NOT_IP, type PacketBatch } from './packet-batch.js'
-
 /**
- * Addresses from text: dotted IPv4, IPv6 as RFC 4291 section 2.2 (with `::` and a dotted tail), MAC with
- * colons or hyphens. Each gives null for what is not one; nothing is guessed, and no name is looked up.
+ * Addresses from text: dotted IPv4, IPv6 as RFC 4291 section 2.2 (with `::` and a dotted tail), MAC with colons or
+ * hyphens; null for any other text. No name is looked up.
  */
 
 /** The octets of a dotted number of 1 to 4 parts, as networks are written ("10", "192.168"). */
@@ -65,104 +62,8 @@ export function parseMac(text: string): Uint8Array | null {
 }
 
 /**
- * Link headers that name an address family, as systems put them before packets of devices that have no link layer:
- * NULL and LOOP, OpenBSD's ENC (IPsec) and PFLOG (the packet filter's log), Solaris' IPNET.
- *
- * Sources: tcpdump.org/linktypes. The family of NULL and ENC is four bytes in the byte order of the recorder; both are
- * tried, and the smaller value is the family. ENC goes on with an SPI and flags. PFLOG begins with its own length, which
- * is filled up to a multiple of four, and the family. IPNET has 24 bytes with families of its own (26 is IPv6).
- */
-
-const IPNET_BYTES = 24
-
-export function decodeLoopback(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  packets: PacketBatch,
-  i: number,
-): number {
-  return decodeFamilyWord(data, at, end, 4, packets, i)
-}
-
-export function decodeEnc(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  packets: PacketBatch,
-  i: number,
-): number {
-  return decodeFamilyWord(data, at, end, 12, packets, i)
-}
-
-export function decodePflog(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  packets: PacketBatch,
-  i: number,
-): number {
-  if (end - at < 2) return LINK_HEADER_TRUNCATED
-  const headerBytes = (data[at]! + 3) & ~3
-  if (headerBytes < 4) return NOT_IP
-  if (end - at < headerBytes) return LINK_HEADER_TRUNCATED
-  return decodeFamily(data[at + 1]!, data, at + headerBytes, end, at, packets, i)
-}
-
-export function decodeIpnet(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  packets: PacketBatch,
-  i: number,
-): number {
-  if (end - at < IPNET_BYTES) return LINK_HEADER_TRUNCATED
-  if (data[at] !== 1) return NOT_IP
-  if (data[at + 1] === 2) return decodeIpv4(data, at + IPNET_BYTES, end, at, packets, i)
-  return data[at + 1] === 26 ? decodeIpv6(data, at + IPNET_BYTES, end, at, packets, i) : NOT_IP
-}
-
-function decodeFamilyWord(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  headerBytes: number,
-  packets: PacketBatch,
-  i: number,
-): number {
-  if (end - at < headerBytes) return LINK_HEADER_TRUNCATED
-  const big = ((data[at]! << 24) | (data[at + 1]! << 16) | (data[at + 2]! << 8) | data[at + 3]!) >>> 0
-  const little = ((data[at + 3]! << 24) | (data[at + 2]! << 16) | (data[at + 1]! << 8) | data[at]!) >>> 0
-  return decodeFamily(Math.min(big, little), data, at + headerBytes, end, at, packets, i)
-}
-
-function decodeFamily(
-  family: number,
-  data: Uint8Array,
-  at: number,
-  end: number,
-  frame: number,
-  packets: PacketBatch,
-  i: number,
-): number {
-  switch (family) {
-    case 2:
-      return decodeIpv4(data, at, end, frame, packets, i)
-    // AF_INET6 of Linux, the BSDs, FreeBSD and Darwin
-    case 10:
-    case 24:
-    case 28:
-    case 30:
-      return decodeIpv6(data, at, end, frame, packets, i)
-    default:
-      return NOT_IP
-  }
-}
-
-/**
- * Addresses as text: IPv4 in dotted decimals, IPv6 as RFC 5952 wants it (lower case, no leading zeros, the
- * longest run of two or more zero groups shortened, the first of equals; ::ffff:0:0/96 with a dotted tail),
- * MAC addresses as six pairs with colons.
+ * Addresses as text: IPv4 in dotted decimals, IPv6 by RFC 5952 (lower case, no leading zeros, the first of the longest
+ * runs of two or more zero groups shortened; ::ffff:0:0/96 with a dotted tail), MAC as six pairs with colons.
  */
 
 /** Every value of a byte, in decimals and as a pair of hexadecimal digits. */

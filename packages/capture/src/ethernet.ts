@@ -1,13 +1,11 @@
 /**
- * Ethernet II, VLAN tags, LLC with SNAP, and ARP's addresses.
+ * Ethernet II, VLAN tags, LLC with SNAP, MACsec without encryption, MPLS, PPP in its forms, and ARP's addresses.
  *
- * Source: IEEE 802.3 and 802.1Q (tags 8100, 88a8, and the older 9100, 9200, 9300 for the outer one), RFC
- * 1042 (LLC/SNAP), RFC 826, IEEE 802.1AE (88e5). Any number of tags is passed: each is four captured bytes,
- * so the frame's own length is the bound. A type field below 1536 is a length and an LLC header follows;
- * 1501 … 1535 is neither. Where link headers stand within each other (SNAP in a tag, Ethernet in MPLS), every
- * step adds one to `depth`, and MAXIMUM_LINK_NESTING ends it.
+ * Source: IEEE 802.3 and 802.1Q (tags 8100, 88a8; 9100, 9200, 9300 as older outer tags), RFC 1042 (LLC/SNAP), RFC 826,
+ * IEEE 802.1AE (88e5). Each tag is four captured bytes, so the frame's length bounds them. A type field of at most 1500
+ * is a length, and an LLC header follows. Link headers inside each other are bounded by MAXIMUM_LINK_NESTING.
  */
-import { decodeIpv4, decodeIpv6 } from './ip.js'
+import { decodeIpv4, decodeIpv6, type FrameCursor, int32, uint16 } from './ip.js'
 import {
   ARP,
   LINK_HEADER_TRUNCATED,
@@ -19,12 +17,7 @@ import {
   PPPOE,
 } from './packet-batch.js'
 
-/**
- * clearHeaders: 0 in all columns of one packet from the IP header on, for decoders that fill only what they find.
- *
- * Scalar stores, since `fill` costs ten times as much for one element.
- */
-
+/** Zeros the columns of one packet from the IP header on. Scalar stores: `fill` costs ten times as much for one element. */
 export function clearHeaders(packets: PacketBatch, i: number): void {
   packets.ipBytes[i] = 0
   packets.ipVersion[i] = 0
@@ -42,170 +35,116 @@ export function clearHeaders(packets: PacketBatch, i: number): void {
   packets.transportOffset[i] = 0
 }
 
-/** Most link headers within one another that are read. */
+/** Writes the MAC address at `at` for packet i of a column. */
+export function copyMac(column: Uint8Array, i: number, data: Uint8Array, at: number): void {
+  for (let b = 0; b < 6; b++) column[6 * i + b] = data[at + b]!
+}
+
+export function decodeEthernet(frame: FrameCursor, at: number): number {
+  const { data, end, packets, i } = frame
+  if (end - at < 14) return LINK_HEADER_TRUNCATED
+  copyMac(packets.destinationMac, i, data, at)
+  copyMac(packets.sourceMac, i, data, at + 6)
+  return decodeEtherType(frame, uint16(data, at + 12), at + 14)
+}
+
 const MAXIMUM_LINK_NESTING = 8
 
-export function decodeEthernet(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  packets: PacketBatch,
-  i: number,
-): number {
-  if (end - at < 14) return LINK_HEADER_TRUNCATED
-  const { destinationMac, sourceMac } = packets
-  for (let b = 0; b < 6; b++) {
-    destinationMac[6 * i + b] = data[at + b]!
-    sourceMac[6 * i + b] = data[at + 6 + b]!
-  }
-  const type = (data[at + 12]! << 8) | data[at + 13]!
-  return decodeEtherType(type, data, at + 14, end, at, packets, i, 0)
-}
-
-/** PACKET_OK where a link header of so many bytes may be read, `depth` others before it; else the status that says why not. */
-function checkLinkHeader(depth: number, capturedBytes: number, headerBytes: number): number {
+/** PACKET_OK if a link header of this length may be read at `at`; otherwise the status that says why not. */
+function checkLinkHeader({ depth, end }: FrameCursor, at: number, headerBytes: number): number {
   if (depth > MAXIMUM_LINK_NESTING) return LINK_NESTING_EXCEEDED
-  return capturedBytes < headerBytes ? LINK_HEADER_TRUNCATED : PACKET_OK
+  return end - at < headerBytes ? LINK_HEADER_TRUNCATED : PACKET_OK
 }
 
-/** @param at behind the type field. @param frame where the frame begins. @param depth link headers before it */
-export function decodeEtherType(
-  etherType: number,
-  data: Uint8Array,
-  at: number,
-  end: number,
-  frame: number,
-  packets: PacketBatch,
-  i: number,
-  depth: number,
-): number {
+/** @param at - after the type field */
+export function decodeEtherType(frame: FrameCursor, etherType: number, at: number): number {
+  const { data, end, packets, i } = frame
   let type = etherType
   let next = at
   while (type === 0x8100 || type === 0x88a8 || type === 0x9100 || type === 0x9200 || type === 0x9300) {
     if (end - next < 4) return LINK_HEADER_TRUNCATED
-    const vlan = ((data[next]! & 0x0f) << 8) | data[next + 1]!
+    const vlan = uint16(data, next) & 0xfff
     if (packets.vlan[i] === 0) packets.vlan[i] = vlan
     const tags = packets.vlanTags[i]! >>> 24
     if (tags < 2) packets.vlanTags[i]! += (1 << 24) | (vlan << (12 * tags))
     else if (tags < 255) packets.vlanTags[i]! += 1 << 24
-    type = (data[next + 2]! << 8) | data[next + 3]!
+    type = uint16(data, next + 2)
     next += 4
   }
-  switch (type) {
-    case 0x0800:
-      return decodeIpv4(data, next, end, frame, packets, i)
-    case 0x86dd:
-      return decodeIpv6(data, next, end, frame, packets, i)
-    case 0x0806:
-      return decodeArp(data, next, end, packets, i)
-    default:
-      return decodeRareEtherType(type, data, next, end, frame, packets, i, depth)
-  }
+  if (type === 0x0800) return decodeIpv4(frame, next)
+  if (type === 0x86dd) return decodeIpv6(frame, next)
+  return type === 0x0806 ? decodeArp(frame, next) : decodeRareEtherType(frame, type, next)
 }
 
-/** Apart from the common ones, so that their function stays small enough to be inlined. */
-function decodeRareEtherType(
-  type: number,
-  data: Uint8Array,
-  next: number,
-  end: number,
-  frame: number,
-  packets: PacketBatch,
-  i: number,
-  depth: number,
-): number {
+/** A separate function, so that the one for common types stays small enough to be inlined. */
+function decodeRareEtherType(frame: FrameCursor, type: number, at: number): number {
+  frame.depth++
   switch (type) {
     case 0x8847:
     case 0x8848:
-      return decodeMpls(data, next, end, frame, packets, i, depth + 1)
+      return decodeMpls(frame, at)
     case 0x8863:
       return PPPOE
     case 0x8864:
-      return decodePppoe(data, next, end, frame, packets, i, depth + 1)
+      return decodePppoe(frame, at)
     case 0x88e5:
-      return decodeMacsec(data, next, end, frame, packets, i, depth + 1)
+      return decodeMacsec(frame, at)
     default:
-      return type <= 1500 ? decodeLlc(data, next, end, frame, packets, i, depth + 1) : NOT_IP
+      return type <= 1500 ? decodeLlc(frame, at) : NOT_IP
   }
 }
 
-export function decodeLlc(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  frame: number,
-  packets: PacketBatch,
-  i: number,
-  depth: number,
-): number {
-  const refusal = checkLinkHeader(depth, end - at, 3)
+export function decodeLlc(frame: FrameCursor, at: number): number {
+  const refusal = checkLinkHeader(frame, at, 3)
   if (refusal !== PACKET_OK) return refusal
-  const dsap = data[at]!
-  const ssap = data[at + 1]!
-  if (dsap === 0x06 && ssap === 0x06) return decodeIpv4(data, at + 3, end, frame, packets, i)
-  if (dsap !== 0xaa || ssap !== 0xaa) return NOT_IP
+  const { data, end } = frame
+  const saps = uint16(data, at)
+  if (saps === 0x0606) return decodeIpv4(frame, at + 3)
+  if (saps !== 0xaaaa) return NOT_IP
   if (end - at < 8) return LINK_HEADER_TRUNCATED
-  // organisation 000000 is RFC 1042, 0000f8 the bridge tunnel of 802.1H: both carry an EtherType
-  if (data[at + 3]! !== 0 || data[at + 4]! !== 0 || (data[at + 5]! !== 0 && data[at + 5]! !== 0xf8))
-    return NOT_IP
-  const type = (data[at + 6]! << 8) | data[at + 7]!
-  return type <= 1500 ? NOT_IP : decodeEtherType(type, data, at + 8, end, frame, packets, i, depth)
+  // Organisation 000000 is RFC 1042, 0000f8 the bridge tunnel of 802.1H: an EtherType follows both.
+  if (uint16(data, at + 3) !== 0 || (data[at + 5]! !== 0 && data[at + 5]! !== 0xf8)) return NOT_IP
+  return decodeTypedAt(frame, at + 6)
 }
 
-/** A MACsec tag: six bytes, eight more of a channel; behind it plain text only where nothing is changed. */
-function decodeMacsec(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  frame: number,
-  packets: PacketBatch,
-  i: number,
-  depth: number,
-): number {
-  const refusal = checkLinkHeader(depth, end - at, 1)
+/** An EtherType at `at`, which is no length, and what follows it. */
+export function decodeTypedAt(frame: FrameCursor, at: number): number {
+  const type = uint16(frame.data, at)
+  return type <= 1500 ? NOT_IP : decodeEtherType(frame, type, at + 2)
+}
+
+/** A MACsec tag of six bytes, or 14 with a channel; plain text follows only if neither encrypted nor changed. */
+function decodeMacsec(frame: FrameCursor, at: number): number {
+  const refusal = checkLinkHeader(frame, at, 1)
   if (refusal !== PACKET_OK) return refusal
-  const control = data[at]!
-  // version 1, or encrypted, or changed text
+  const control = frame.data[at]!
+  // version 1, encrypted, or changed text
   if ((control & 0x8c) !== 0) return NOT_IP
   const next = at + ((control & 0x20) === 0 ? 6 : 14)
-  if (end - next < 2) return LINK_HEADER_TRUNCATED
-  return decodeEtherType((data[next]! << 8) | data[next + 1]!, data, next + 2, end, frame, packets, i, depth)
+  if (frame.end - next < 2) return LINK_HEADER_TRUNCATED
+  return decodeEtherType(frame, uint16(frame.data, next), next + 2)
 }
 
-/** Sender and target of IPv4 over a six-byte hardware address stand as source and destination. */
-function decodeArp(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
-  if (end - at >= 28 && data[at + 2]! === 0x08 && data[at + 3]! === 0 && data[at + 4]! === 6) {
-    packets.sourceAddress[4 * i + 3] = word(data, at + 14)
-    packets.destinationAddress[4 * i + 3] = word(data, at + 24)
+/** Sender and target of IPv4 over a six-byte hardware address become source and destination. */
+function decodeArp({ data, end, packets, i }: FrameCursor, at: number): number {
+  if (end - at >= 28 && uint16(data, at + 2) === 0x0800 && data[at + 4]! === 6) {
+    packets.sourceAddress[4 * i + 3] = int32(data, at + 14)
+    packets.destinationAddress[4 * i + 3] = int32(data, at + 24)
   }
   return ARP
-}
-
-function word(data: Uint8Array, at: number): number {
-  return (data[at]! << 24) | (data[at + 1]! << 16) | (data[at + 2]! << 8) | data[at + 3]!
 }
 
 /**
  * PPP (RFC 1661, 1662), PPPoE sessions (RFC 2516) and Cisco's HDLC.
  *
- * Address and control (ff 03) may be left out, and so may the first byte of a protocol below 0x100, which an
- * odd first byte shows. IP (0021), IPv6 (0057) and MPLS (0281, 0283) are read; the rest (LCP, PAP, compressed
- * headers) carries no packet that could be keyed. Cisco HDLC (tcpdump.org, LINKTYPE_C_HDLC) is address 0f or
- * 8f, a zero and an EtherType.
+ * Address and control (ff 03) may be left out, and so may the first byte of a protocol below 0x100, recognized by an odd
+ * first byte. IP (0021), IPv6 (0057) and MPLS (0281, 0283) are read; other protocols carry no packet with a key. Cisco
+ * HDLC (tcpdump.org, LINKTYPE_C_HDLC) is address 0f or 8f, a zero and an EtherType.
  */
-
-/** @param frame where the frame begins. @param depth link headers before it */
-export function decodePpp(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  frame: number,
-  packets: PacketBatch,
-  i: number,
-  depth: number,
-): number {
+export function decodePpp(frame: FrameCursor, at: number): number {
+  const { data, end } = frame
   let next = at
-  if (end - next >= 2 && data[next] === 0xff && data[next + 1] === 0x03) next += 2
+  if (end - next >= 2 && uint16(data, next) === 0xff03) next += 2
   if (next >= end) return LINK_HEADER_TRUNCATED
   let protocol = data[next++]!
   if ((protocol & 1) === 0) {
@@ -214,84 +153,52 @@ export function decodePpp(
   }
   switch (protocol) {
     case 0x0021:
-      return decodeIpv4(data, next, end, frame, packets, i)
+      return decodeIpv4(frame, next)
     case 0x0057:
-      return decodeIpv6(data, next, end, frame, packets, i)
+      return decodeIpv6(frame, next)
     case 0x0281:
     case 0x0283:
-      return decodeMpls(data, next, end, frame, packets, i, depth + 1)
+      frame.depth++
+      return decodeMpls(frame, next)
     default:
       return NOT_IP
   }
 }
 
-/** Behind EtherType 8864, or LINKTYPE_PPP_ETHER. */
-export function decodePppoe(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  frame: number,
-  packets: PacketBatch,
-  i: number,
-  depth: number,
-): number {
-  const refusal = checkLinkHeader(depth, end - at, 6)
+/** After EtherType 8864, or as LINKTYPE_PPP_ETHER. */
+export function decodePppoe(frame: FrameCursor, at: number): number {
+  const refusal = checkLinkHeader(frame, at, 6)
   if (refusal !== PACKET_OK) return refusal
   // version 1, type 1, code 0: session data
-  if (data[at] !== 0x11 || data[at + 1] !== 0) return PPPOE
-  const status = decodePpp(data, at + 6, end, frame, packets, i, depth)
+  if (uint16(frame.data, at) !== 0x1100) return PPPOE
+  const status = decodePpp(frame, at + 6)
   return status === NOT_IP ? PPPOE : status
 }
 
-export function decodeCiscoHdlc(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  packets: PacketBatch,
-  i: number,
-  depth: number,
-): number {
-  if (end - at < 4) return LINK_HEADER_TRUNCATED
-  const type = (data[at + 2]! << 8) | data[at + 3]!
-  return type <= 1500 ? NOT_IP : decodeEtherType(type, data, at + 4, end, at, packets, i, depth)
+export function decodeCiscoHdlc(frame: FrameCursor, at: number): number {
+  return frame.end - at < 4 ? LINK_HEADER_TRUNCATED : decodeTypedAt(frame, at + 2)
 }
 
-/** LINKTYPE_PPP_HDLC holds either: RFC 1662, or Cisco's where the address is 0f or 8f. */
-export function decodePppHdlc(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  packets: PacketBatch,
-  i: number,
-  depth: number,
-): number {
-  return at < end && (data[at] === 0x0f || data[at] === 0x8f)
-    ? decodeCiscoHdlc(data, at, end, packets, i, depth)
-    : decodePpp(data, at, end, at, packets, i, depth)
+/** LINKTYPE_PPP_HDLC holds either: RFC 1662, or Cisco's if the address is 0f or 8f. */
+export function decodePppHdlc(frame: FrameCursor, at: number): number {
+  const { data, end } = frame
+  const isCisco = at < end && (data[at] === 0x0f || data[at] === 0x8f)
+  return isCisco ? decodeCiscoHdlc(frame, at) : decodePpp(frame, at)
 }
 
 /**
- * MPLS label stacks (RFC 3032), passed to what they carry.
+ * MPLS label stacks (RFC 3032) and what they carry.
  *
- * Nothing in a label says what follows the stack; as routers and analysers do, the first four bits tell: 4
- * and 6 are IP, 0 is a control word (RFC 4385) before an Ethernet pseudowire, 1 is an associated channel
- * (RFC 5586), anything else is taken for an Ethernet pseudowire without control word (RFC 4448). Most makers'
- * addresses begin with a 0 too: where nothing known lies behind a control word, there is none. Each label is
- * four captured bytes, so a stack without an end stops at the frame's. MAC addresses within are not shown.
+ * No label says what follows the stack. As in routers and analysers the first four bits decide: 4 and 6 are IP, 0 is a
+ * control word (RFC 4385) before an Ethernet pseudowire, 1 an associated channel (RFC 5586), all else an Ethernet
+ * pseudowire without control word (RFC 4448). Most makers' addresses begin with a 0 too: if nothing known follows a
+ * control word, there is none. Each label is four captured bytes, so the frame's length bounds the stack. MAC addresses
+ * inside are not shown.
  */
-
-/** @param frame where the frame begins. @param depth link headers before it */
-export function decodeMpls(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  frame: number,
-  packets: PacketBatch,
-  i: number,
-  depth: number,
-): number {
-  const refusal = checkLinkHeader(depth, end - at, 4)
+export function decodeMpls(frame: FrameCursor, at: number): number {
+  const refusal = checkLinkHeader(frame, at, 4)
   if (refusal !== PACKET_OK) return refusal
+  const { data, end, depth } = frame
   let next = at
   let bottom = false
   while (!bottom) {
@@ -300,38 +207,21 @@ export function decodeMpls(
     next += 4
   }
   if (next >= end) return LINK_HEADER_TRUNCATED
-  switch (data[next]! >>> 4) {
-    case 4:
-      return decodeIpv4(data, next, end, frame, packets, i)
-    case 6:
-      return decodeIpv6(data, next, end, frame, packets, i)
-    case 0: {
-      const behind = decodePseudowire(data, next + 4, end, frame, packets, i, depth)
-      // a label stack behind it says MPLS, so that no more than one of two is followed down
-      return behind === NOT_IP ? orMpls(decodePseudowire(data, next, end, frame, packets, i, depth)) : behind
-    }
-    case 1:
-      return MPLS
-    default:
-      return orMpls(decodePseudowire(data, next, end, frame, packets, i, depth))
+  const first = data[next]! >>> 4
+  if (first === 4) return decodeIpv4(frame, next)
+  if (first === 6) return decodeIpv6(frame, next)
+  if (first === 1) return MPLS
+  if (first === 0) {
+    const status = decodePseudowire(frame, next + 4)
+    // A label stack there gives MPLS, so at most one of the two readings is followed down.
+    if (status !== NOT_IP) return status
+    frame.depth = depth
   }
-}
-
-function decodePseudowire(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  frame: number,
-  packets: PacketBatch,
-  i: number,
-  depth: number,
-): number {
-  if (end - at < 14) return LINK_HEADER_TRUNCATED
-  const type = (data[at + 12]! << 8) | data[at + 13]!
-  return decodeEtherType(type, data, at + 14, end, frame, packets, i, depth)
-}
-
-/** What is not IP behind labels is MPLS. */
-function orMpls(status: number): number {
+  const status = decodePseudowire(frame, next)
   return status === NOT_IP ? MPLS : status
+}
+
+function decodePseudowire(frame: FrameCursor, at: number): number {
+  if (frame.end - at < 14) return LINK_HEADER_TRUNCATED
+  return decodeEtherType(frame, uint16(frame.data, at + 12), at + 14)
 }

@@ -1,13 +1,12 @@
 /**
- * Link headers other than Ethernet's, and the choice among all of them by LINKTYPE_ value.
+ * The choice of a decoder by LINKTYPE_ value, and link headers that are neither Ethernet's nor a recorder's.
  *
- * Source: tcpdump.org/linktypes. 12 and 14 are the values that BSDs used for RAW. SLL (113) and SLL2 (276)
- * are the cooked headers of Linux: their protocol is an EtherType where the device has such, 4 for an LLC
- * header, and for netlink devices no EtherType at all. PPI (192) names the link type of what follows it. Which others
- * are read, the README lists; a link type that stands nowhere here is counted, under its name.
+ * Source: tcpdump.org/linktypes. 12 and 14 are values that BSDs used for RAW. SLL (113) and SLL2 (276) are Linux's cooked
+ * headers: their protocol is an EtherType, 4 for an LLC header, and no EtherType for netlink devices. PPI (192), PKTAP
+ * (258, Darwin) and TZSP (128) name the link type of the frame that follows. Any other link type is counted, by name.
  */
-import { decodeEnc, decodeIpnet, decodeLoopback, decodePflog } from './addresses.js'
 import {
+  copyMac,
   decodeCiscoHdlc,
   decodeEthernet,
   decodeEtherType,
@@ -17,31 +16,28 @@ import {
   decodePppHdlc,
   decodePppoe,
 } from './ethernet.js'
-import { decodeIpv4, decodeIpv6 } from './ip.js'
+import { type Decode, decodeIpv4, decodeIpv6, type FrameCursor, uint16 } from './ip.js'
 import {
   IEEE802154_UNSUPPORTED,
   IP_HEADER_TRUNCATED,
   LINK_HEADER_TRUNCATED,
   LINK_TYPE_UNSUPPORTED,
   NOT_IP,
-  type PacketBatch,
 } from './packet-batch.js'
 import {
+  decodeEnc,
   decodeEpon,
   decodeErf,
   decodeFrameRelay,
+  decodeIpnet,
   decodeJuniper,
-  decodePktap,
-  decodeTzsp,
+  decodeLoopback,
+  decodeNflog,
+  decodePflog,
 } from './recorder-headers.js'
 import { decodeAvs, decodePrism, decodeRadiotap, decodeWlan } from './wlan.js'
 
-/**
- * Names of link-layer header types: the LINKTYPE_ registry of tcpdump.org/linktypes.
- *
- * Values from 104 to 299 are dense, so they are a list in order ("-" is reserved); the few below stand in a
- * table of their own. A value without a name is called "linktype-N".
- */
+/** The LINKTYPE_ registry of tcpdump.org/linktypes: values below 104, and those from 104 on in order ("-" is reserved). */
 const LOW: Readonly<Record<number, string>> = {
   0: 'NULL',
   1: 'ETHERNET',
@@ -90,329 +86,227 @@ const FROM_104 = `
   .trim()
   .split(/\s+/)
 
-/** For example `LINKTYPE_ETHERNET`; `linktype-65000` for a value that has no name. */
+/** For example `LINKTYPE_ETHERNET`; `linktype-65000` for a value without a name. */
 export function linkTypeName(linkType: number): string {
   const name = LOW[linkType] ?? FROM_104[linkType - 104]
   return name === undefined || name === '-' ? `linktype-${linkType}` : `LINKTYPE_${name}`
 }
 
 /**
- * LINKTYPE_NFLOG (239): what Linux netfilter logs, and the IP packet within.
- *
- * Source: tcpdump.org/linktypes/LINKTYPE_NFLOG. Address family, version 0, a resource id, then attributes of
- * (length, type) in the recorder's byte order; type 9 is the packet. The order is told by the first length,
- * which is small. Each attribute is at least four bytes, so the frame's own length bounds the walk.
- */
-
-const PAYLOAD = 9
-
-function decodeNflog(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
-  if (end - at < 4) return LINK_HEADER_TRUNCATED
-  const family = data[at]!
-  let next = at + 4
-  // 1 where the low byte is the second one
-  const low = next < end && data[next]! === 0 ? 1 : 0
-  while (end - next >= 4) {
-    const length = data[next + low]! | (data[next + 1 - low]! << 8)
-    const type = data[next + 2 + low]! | (data[next + 3 - low]! << 8)
-    if (length < 4) return NOT_IP
-    if ((type & 0x7fff) === PAYLOAD) {
-      const stop = Math.min(end, next + length)
-      if (family === 2) return decodeIpv4(data, next + 4, stop, at, packets, i)
-      return family === 10 ? decodeIpv6(data, next + 4, stop, at, packets, i) : NOT_IP
-    }
-    next += (length + 3) & ~3
-  }
-  return NOT_IP
-}
-
-/**
  * Token Ring (IEEE 802.5), FDDI and ARCNET: shared media whose frames carry LLC, or IP by a byte of its own.
  *
- * Token Ring: access and frame control, two addresses, source routing where the source's first bit says so (its length
- * in five bits), LLC where the frame control is of the kind 01. FDDI: frame control (LLC is 5x), two addresses, LLC.
- * ARCNET: one-byte addresses and a protocol: d4 with a fragment's flag and number (RFC 1201), f0 without (RFC 1051);
- * Linux puts two bytes of offset before it. Later fragments of RFC 1201 are not joined: they are no IP here.
+ * Token Ring: access and frame control, two addresses, source routing if the source's first bit is set (its length in
+ * five bits), LLC if the frame control is of the kind 01. FDDI: frame control (LLC is 5x), two addresses, LLC. ARCNET:
+ * one-byte addresses and a protocol: d4 with a fragment's flag and number (RFC 1201), f0 without (RFC 1051); Linux puts
+ * two bytes of offset before it. Later fragments of RFC 1201 are not joined and count as no IP.
  */
 
-function decodeTokenRing(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
+function decodeTokenRing(frame: FrameCursor, at: number): number {
+  const { data, end, packets, i } = frame
   if (end - at < 14) return LINK_HEADER_TRUNCATED
-  copyAddresses(data, at + 2, packets, i)
+  copyMac(packets.destinationMac, i, data, at + 2)
+  copyMac(packets.sourceMac, i, data, at + 8)
   const isRouted = (data[at + 8]! & 0x80) !== 0
   packets.sourceMac[6 * i]! &= 0x7f
   if (data[at + 1]! >>> 6 !== 1) return NOT_IP
-  if (!isRouted) return decodeLlc(data, at + 14, end, at, packets, i, 0)
+  if (!isRouted) return decodeLlc(frame, at + 14)
   if (end - at < 15) return LINK_HEADER_TRUNCATED
   const routingBytes = data[at + 14]! & 0x1f
-  return routingBytes < 2 ? NOT_IP : decodeLlc(data, at + 14 + routingBytes, end, at, packets, i, 0)
+  return routingBytes < 2 ? NOT_IP : decodeLlc(frame, at + 14 + routingBytes)
 }
 
-function decodeFddi(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
+function decodeFddi(frame: FrameCursor, at: number): number {
+  const { data, end, packets, i } = frame
   if (end - at < 13) return LINK_HEADER_TRUNCATED
-  copyAddresses(data, at + 1, packets, i)
-  return (data[at]! & 0xf0) === 0x50 ? decodeLlc(data, at + 13, end, at, packets, i, 0) : NOT_IP
+  copyMac(packets.destinationMac, i, data, at + 1)
+  copyMac(packets.sourceMac, i, data, at + 7)
+  return (data[at]! & 0xf0) === 0x50 ? decodeLlc(frame, at + 13) : NOT_IP
 }
 
-/** @param offsetBytes 2 in Linux's form */
-function decodeArcnet(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  offsetBytes: number,
-  packets: PacketBatch,
-  i: number,
-): number {
-  const next = at + 2 + offsetBytes
-  if (end - next < 1) return LINK_HEADER_TRUNCATED
-  if (data[next] === 0xf0) return decodeIpv4(data, next + 1, end, at, packets, i)
-  if (data[next] !== 0xd4) return NOT_IP
-  if (end - next < 4) return LINK_HEADER_TRUNCATED
-  // an even flag other than 0 is a later fragment
-  const flag = data[next + 1]!
-  return flag !== 0 && (flag & 1) === 0 ? NOT_IP : decodeIpv4(data, next + 4, end, at, packets, i)
-}
-
-/** Destination and source, six bytes each. */
-function copyAddresses(data: Uint8Array, at: number, packets: PacketBatch, i: number): void {
-  for (let b = 0; b < 6; b++) {
-    packets.destinationMac[6 * i + b] = data[at + b]!
-    packets.sourceMac[6 * i + b] = data[at + 6 + b]!
+/** @param protocolAt - where the protocol is: 2, or 4 in Linux's form */
+function decodeArcnet(protocolAt: number): Decode {
+  return (frame, at) => {
+    const { data, end } = frame
+    const next = at + protocolAt
+    if (end - next < 1) return LINK_HEADER_TRUNCATED
+    if (data[next] === 0xf0) return decodeIpv4(frame, next + 1)
+    if (data[next] !== 0xd4) return NOT_IP
+    if (end - next < 4) return LINK_HEADER_TRUNCATED
+    // an even flag other than 0 is a later fragment
+    const flag = data[next + 1]!
+    return flag !== 0 && (flag & 1) === 0 ? NOT_IP : decodeIpv4(frame, next + 4)
   }
 }
 
-const ARPHRD_NETLINK = 824
-const PROTOCOL_LLC = 4
-const LINKTYPE_PPI = 192
-const LINKTYPE_PKTAP = 258
+function decodeRaw(frame: FrameCursor, at: number): number {
+  if (at >= frame.end) return IP_HEADER_TRUNCATED
+  const version = frame.data[at]! >>> 4
+  if (version === 4) return decodeIpv4(frame, at)
+  return version === 6 ? decodeIpv6(frame, at) : NOT_IP
+}
 
-/** Fills the columns of packet i from data[at … end); returns its status. */
-export function decodeLinkLayer(
-  linkType: number,
-  data: Uint8Array,
-  at: number,
-  end: number,
-  packets: PacketBatch,
-  i: number,
-): number {
-  switch (linkType) {
-    case 1:
-      return decodeEthernet(data, at, end, packets, i)
-    case 0:
-    case 108:
-      return decodeLoopback(data, at, end, packets, i)
-    case 12:
-    case 14:
-    case 101:
-      return decodeRaw(data, at, end, packets, i)
-    case 228:
-      return decodeIpv4(data, at, end, at, packets, i)
-    case 229:
-      return decodeIpv6(data, at, end, at, packets, i)
-    case 113:
-      return decodeCooked(data, at, end, packets, i)
-    case 276:
-      return decodeCooked2(data, at, end, packets, i)
-    default:
-      return decodeRareLink(linkType, data, at, end, packets, i)
+/** An EtherType at `typeAt` of a header that holds nothing else of use. */
+function decodeTyped(headerBytes: number, typeAt: number): Decode {
+  return (frame, at) => {
+    if (frame.end - at < headerBytes) return LINK_HEADER_TRUNCATED
+    const type = uint16(frame.data, at + typeAt)
+    return type <= 1500 ? NOT_IP : decodeEtherType(frame, type, at + headerBytes)
   }
 }
 
-/** Apart from the common ones, so that their switch stays small. */
-function decodeRareLink(
-  linkType: number,
-  data: Uint8Array,
-  at: number,
-  end: number,
-  packets: PacketBatch,
-  i: number,
-): number {
-  switch (linkType) {
-    case 9:
-      return decodePpp(data, at, end, at, packets, i, 0)
-    case 50:
-      return decodePppHdlc(data, at, end, packets, i, 0)
-    case 51:
-      return decodePppoe(data, at, end, at, packets, i, 0)
-    case 104:
-      return decodeCiscoHdlc(data, at, end, packets, i, 0)
-    // a direction byte comes first
-    case 204:
-      return end - at < 1 ? LINK_HEADER_TRUNCATED : decodePpp(data, at + 1, end, at, packets, i, 0)
-    case 105:
-      return decodeWlan(data, at, end, at, false, packets, i, 0)
-    case 119:
-      return decodePrism(data, at, end, packets, i, 0)
-    case 127:
-      return decodeRadiotap(data, at, end, packets, i, 0)
-    case 163:
-      return decodeAvs(data, at, end, packets, i, 0)
-    case LINKTYPE_PPI:
-      return decodePpi(data, at, end, packets, i)
-    case 219:
-      return decodeMpls(data, at, end, at, packets, i, 0)
-    case 239:
-      return decodeNflog(data, at, end, packets, i)
-    case 107:
-      return decodeFrameRelay(data, at, end, packets, i)
-    case 109:
-      return decodeEnc(data, at, end, packets, i)
-    case 117:
-      return decodePflog(data, at, end, packets, i)
-    case 226:
-      return decodeIpnet(data, at, end, packets, i)
-    case LINKTYPE_PKTAP:
-      return decodePktap(data, at, end, packets, i, decodeLinkLayer)
-    default:
-      return decodeRarestLink(linkType, data, at, end, packets, i)
-  }
-}
-
-/** Those that are met in old captures and in special machines. */
-function decodeRarestLink(
-  linkType: number,
-  data: Uint8Array,
-  at: number,
-  end: number,
-  packets: PacketBatch,
-  i: number,
-): number {
-  switch (linkType) {
-    case 6:
-      return decodeTokenRing(data, at, end, packets, i)
-    case 7:
-      return decodeArcnet(data, at, end, 0, packets, i)
-    case 129:
-      return decodeArcnet(data, at, end, 2, packets, i)
-    case 10:
-      return decodeFddi(data, at, end, packets, i)
-    // LLC with nothing before it
-    case 100:
-      return decodeLlc(data, at, end, at, packets, i, 0)
-    // Classical IP over ATM, as Linux gives it
-    case 106:
-      return decodeRaw(data, at, end, packets, i)
-    // NetBSD's form of Cisco's HDLC
-    case 112:
-      return decodeCiscoHdlc(data, at, end, packets, i, 0)
-    case 122:
-      return decodeIpOverFibreChannel(data, at, end, packets, i)
-    case 123:
-      return decodeSunAtm(data, at, end, packets, i)
-    case 128:
-      return decodeTzsp(data, at, end, packets, i, decodeLinkLayer)
-    // IP over IEEE 1394: two addresses of eight bytes
-    case 138:
-      return decodeTyped(18, 16, data, at, end, packets, i)
-    case 167:
-    case 178:
-    case 179:
-    case 180:
-    case 181:
-      return decodeJuniper(linkType, data, at, end, packets, i)
-    case 197:
-      return decodeErf(data, at, end, packets, i)
-    // IP over InfiniBand: a global route of 40 bytes
-    case 242:
-      return decodeTyped(44, 40, data, at, end, packets, i)
-    case 259:
-      return decodeEpon(data, at, end, packets, i)
-    case 191:
-    case 195:
-    case 215:
-    case 230:
-    case 283:
-      return IEEE802154_UNSUPPORTED
-    default:
-      return LINK_TYPE_UNSUPPORTED
-  }
-}
-
-function decodePpi(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
-  if (end - at < 8) return LINK_HEADER_TRUNCATED
-  const length = data[at + 2]! | (data[at + 3]! << 8)
-  if (data[at]! !== 0 || length < 8) return NOT_IP
-  if (length > end - at) return LINK_HEADER_TRUNCATED
-  const linkType = data[at + 4]! | (data[at + 5]! << 8) | (data[at + 6]! << 16) | (data[at + 7]! << 24)
-  // neither is read within the other, so that headers cannot be stacked without end
-  if (linkType === LINKTYPE_PPI || linkType === LINKTYPE_PKTAP) return LINK_TYPE_UNSUPPORTED
-  return decodeLinkLayer(linkType, data, at + length, end, packets, i)
-}
-
-function decodeRaw(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
-  if (at >= end) return IP_HEADER_TRUNCATED
-  const version = data[at]! >>> 4
-  if (version === 4) return decodeIpv4(data, at, end, at, packets, i)
-  if (version === 6) return decodeIpv6(data, at, end, at, packets, i)
-  return NOT_IP
-}
-
-/** An EtherType behind `headerBytes` that hold nothing else of use, at `typeAt` of them. */
-function decodeTyped(
-  headerBytes: number,
-  typeAt: number,
-  data: Uint8Array,
-  at: number,
-  end: number,
-  packets: PacketBatch,
-  i: number,
-): number {
-  if (end - at < headerBytes) return LINK_HEADER_TRUNCATED
-  const type = (data[at + typeAt]! << 8) | data[at + typeAt + 1]!
-  return type <= 1500 ? NOT_IP : decodeEtherType(type, data, at + headerBytes, end, at, packets, i, 0)
-}
-
-/** Destination and source of eight bytes, the last six of which are a MAC address's; LLC. */
-function decodeIpOverFibreChannel(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  packets: PacketBatch,
-  i: number,
-): number {
+/** Destination and source of eight bytes, of which the last six are a MAC address; LLC. */
+function decodeIpOverFibreChannel(frame: FrameCursor, at: number): number {
+  const { data, end, packets, i } = frame
   if (end - at < 16) return LINK_HEADER_TRUNCATED
-  for (let b = 0; b < 6; b++) packets.destinationMac[6 * i + b] = data[at + 2 + b]!
-  copySourceMac(data, at + 10, packets, i)
-  return decodeLlc(data, at + 16, end, at, packets, i, 0)
+  copyMac(packets.destinationMac, i, data, at + 2)
+  copyMac(packets.sourceMac, i, data, at + 10)
+  return decodeLlc(frame, at + 16)
 }
 
 /** Flags, of which four bits name the traffic (2 is LLC), a path and a channel. */
-function decodeSunAtm(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
-  if (end - at < 4) return LINK_HEADER_TRUNCATED
-  return (data[at]! & 0x0f) === 2 ? decodeLlc(data, at + 4, end, at, packets, i, 0) : NOT_IP
+function decodeSunAtm(frame: FrameCursor, at: number): number {
+  if (frame.end - at < 4) return LINK_HEADER_TRUNCATED
+  return (frame.data[at]! & 0x0f) === 2 ? decodeLlc(frame, at + 4) : NOT_IP
 }
 
-function decodeCooked(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
+const ARPHRD_NETLINK = 824
+const COOKED_LLC = 4
+
+function decodeCooked(frame: FrameCursor, at: number): number {
+  const { data, end, packets, i } = frame
   if (end - at < 16) return LINK_HEADER_TRUNCATED
-  const hardware = (data[at + 2]! << 8) | data[at + 3]!
-  const addressBytes = (data[at + 4]! << 8) | data[at + 5]!
-  const protocol = (data[at + 14]! << 8) | data[at + 15]!
-  if (addressBytes === 6) copySourceMac(data, at + 6, packets, i)
-  return decodeCookedProtocol(hardware, protocol, data, at, at + 16, end, packets, i)
+  if (uint16(data, at + 4) === 6) copyMac(packets.sourceMac, i, data, at + 6)
+  return decodeCookedProtocol(frame, uint16(data, at + 2), uint16(data, at + 14), at + 16)
 }
 
-function decodeCooked2(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
+function decodeCooked2(frame: FrameCursor, at: number): number {
+  const { data, end, packets, i } = frame
   if (end - at < 20) return LINK_HEADER_TRUNCATED
-  const protocol = (data[at]! << 8) | data[at + 1]!
-  const hardware = (data[at + 8]! << 8) | data[at + 9]!
-  if (data[at + 11]! === 6) copySourceMac(data, at + 12, packets, i)
-  return decodeCookedProtocol(hardware, protocol, data, at, at + 20, end, packets, i)
+  if (data[at + 11]! === 6) copyMac(packets.sourceMac, i, data, at + 12)
+  return decodeCookedProtocol(frame, uint16(data, at + 8), uint16(data, at), at + 20)
 }
 
-function decodeCookedProtocol(
-  hardware: number,
-  protocol: number,
-  data: Uint8Array,
-  frame: number,
-  at: number,
-  end: number,
-  packets: PacketBatch,
-  i: number,
-): number {
+function decodeCookedProtocol(frame: FrameCursor, hardware: number, protocol: number, at: number): number {
   if (hardware === ARPHRD_NETLINK) return NOT_IP
-  if (protocol === PROTOCOL_LLC) return decodeLlc(data, at, end, frame, packets, i, 0)
-  return decodeEtherType(protocol, data, at, end, frame, packets, i, 0)
+  return protocol === COOKED_LLC ? decodeLlc(frame, at) : decodeEtherType(frame, protocol, at)
 }
 
-function copySourceMac(data: Uint8Array, at: number, packets: PacketBatch, i: number): void {
-  for (let k = 0; k < 6; k++) packets.sourceMac[6 * i + k] = data[at + k]!
+const LINKTYPE_PPI = 192
+const LINKTYPE_PKTAP = 258
+
+/** PPI and PKTAP inside each other are not read, so that headers cannot be stacked without end. */
+function decodeNamed(frame: FrameCursor, linkType: number, at: number): number {
+  if (linkType === LINKTYPE_PPI || linkType === LINKTYPE_PKTAP) return LINK_TYPE_UNSUPPORTED
+  return decodeLinkLayer(frame, linkType, at)
+}
+
+function decodePpi(frame: FrameCursor, at: number): number {
+  const { data, end } = frame
+  if (end - at < 8) return LINK_HEADER_TRUNCATED
+  const length = data[at + 2]! | (data[at + 3]! << 8)
+  if (data[at]! !== 0 || length < 8) return NOT_IP
+  return length > end - at ? LINK_HEADER_TRUNCATED : decodeNamed(frame, littleWord(data, at + 4), at + length)
+}
+
+/** Begins with its length and a link type. */
+function decodePktap(frame: FrameCursor, at: number): number {
+  const { data, end } = frame
+  if (end - at < 12) return LINK_HEADER_TRUNCATED
+  const headerBytes = littleWord(data, at)
+  if (headerBytes < 12) return NOT_IP
+  if (headerBytes > end - at) return LINK_HEADER_TRUNCATED
+  return decodeNamed(frame, littleWord(data, at + 8), at + headerBytes)
+}
+
+function littleWord(data: Uint8Array, at: number): number {
+  return (data[at]! | (data[at + 1]! << 8) | (data[at + 2]! << 16) | (data[at + 3]! << 24)) >>> 0
+}
+
+/** TZSP's numbers of link layers, as LINKTYPE_ values. */
+const TZSP_LINK_TYPES: Readonly<Record<number, number>> = { 1: 1, 6: 6, 9: 9, 18: 105, 119: 119, 127: 163 }
+
+/** Version 1, a type, a link layer's number, and tagged fields up to the one that ends them. */
+function decodeTzsp(frame: FrameCursor, at: number): number {
+  const { data, end } = frame
+  if (end - at < 4) return LINK_HEADER_TRUNCATED
+  const linkType = TZSP_LINK_TYPES[uint16(data, at + 2)]
+  // types 0 and 1 carry frames
+  if (data[at] !== 1 || data[at + 1]! > 1 || linkType === undefined) return NOT_IP
+  let next = at + 4
+  for (;;) {
+    if (next >= end) return LINK_HEADER_TRUNCATED
+    const tag = data[next++]!
+    if (tag === 1) break
+    if (tag === 0) continue
+    if (next >= end) return LINK_HEADER_TRUNCATED
+    next += 1 + data[next]!
+  }
+  return decodeLinkLayer(frame, linkType, next)
+}
+
+const refuse802154: Decode = () => IEEE802154_UNSUPPORTED
+
+const DECODERS: Readonly<Record<number, Decode>> = {
+  0: decodeLoopback,
+  1: decodeEthernet,
+  6: decodeTokenRing,
+  7: decodeArcnet(2),
+  9: decodePpp,
+  10: decodeFddi,
+  12: decodeRaw,
+  14: decodeRaw,
+  50: decodePppHdlc,
+  51: decodePppoe,
+  // LLC with nothing before it
+  100: decodeLlc,
+  101: decodeRaw,
+  104: decodeCiscoHdlc,
+  105: decodeWlan,
+  // Classical IP over ATM, as Linux delivers it
+  106: decodeRaw,
+  107: decodeFrameRelay,
+  108: decodeLoopback,
+  109: decodeEnc,
+  // NetBSD's form of Cisco's HDLC
+  112: decodeCiscoHdlc,
+  113: decodeCooked,
+  117: decodePflog,
+  119: decodePrism,
+  122: decodeIpOverFibreChannel,
+  123: decodeSunAtm,
+  127: decodeRadiotap,
+  128: decodeTzsp,
+  129: decodeArcnet(4),
+  // IP over IEEE 1394: two addresses of eight bytes
+  138: decodeTyped(18, 16),
+  163: decodeAvs,
+  167: decodeJuniper(decodeEthernet),
+  178: decodeJuniper(decodeEthernet),
+  179: decodeJuniper(decodePpp),
+  180: decodeJuniper(decodeFrameRelay),
+  181: decodeJuniper(decodeCiscoHdlc),
+  191: refuse802154,
+  192: decodePpi,
+  195: refuse802154,
+  197: decodeErf,
+  // a direction byte comes first
+  204: (frame, at) => (frame.end - at < 1 ? LINK_HEADER_TRUNCATED : decodePpp(frame, at + 1)),
+  215: refuse802154,
+  219: decodeMpls,
+  226: decodeIpnet,
+  228: decodeIpv4,
+  229: decodeIpv6,
+  230: refuse802154,
+  239: decodeNflog,
+  // IP over InfiniBand: a global route of 40 bytes
+  242: decodeTyped(44, 40),
+  258: decodePktap,
+  259: decodeEpon,
+  276: decodeCooked2,
+  283: refuse802154,
+}
+
+/** Decodes a frame of this LINKTYPE_ from `at` on; returns the packet's status. */
+export function decodeLinkLayer(frame: FrameCursor, linkType: number, at: number): number {
+  return DECODERS[linkType]?.(frame, at) ?? LINK_TYPE_UNSUPPORTED
 }

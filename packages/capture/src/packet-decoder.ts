@@ -15,6 +15,7 @@
 import { ArgumentError, halfSipHash13 } from '@oddflow/core'
 import { clearHeaders } from './ethernet.js'
 import {
+  type FrameCursor,
   fragmentHeaderAt,
   PROTOCOL_SCTP,
   PROTOCOL_TCP,
@@ -314,6 +315,7 @@ export function decodePackets(frames: FrameBatch, packets: PacketBatch): void {
   packets.frameBytes.set(wireBytes.subarray(0, count))
   packets.capturedBytes.set(capturedBytes.subarray(0, count))
   const { status, sourceMac, destinationMac } = packets
+  const frame: FrameCursor = { data, start: 0, end: 0, packets, i: 0, depth: 0 }
   for (let i = 0; i < count; i++) {
     const at = offset[i]!
     const end = at + capturedBytes[i]!
@@ -328,7 +330,11 @@ export function decodePackets(frames: FrameBatch, packets: PacketBatch): void {
       sourceMac[b] = 0
       destinationMac[b] = 0
     }
-    status[i] = decodeLinkLayer(linkType[i]!, data, at, end, packets, i)
+    frame.start = at
+    frame.end = end
+    frame.i = i
+    frame.depth = 0
+    status[i] = decodeLinkLayer(frame, linkType[i]!, at)
   }
 }
 
@@ -388,6 +394,7 @@ export function createPacketDecoder(options: PacketDecoderOptions = {}): PacketD
       ? createFragmentTable(options.maximumFragmentedDatagrams, options.hashSeed)
       : null
   const inner = createPacketBatch(1)
+  const innerFrame: FrameCursor = { data: inner.status, start: 0, end: 0, packets: inner, i: 0, depth: 0 }
   const counters: PacketDecoderCounters = {
     decapsulatedPackets: 0,
     nestingExceededPackets: 0,
@@ -405,7 +412,7 @@ export function createPacketDecoder(options: PacketDecoderOptions = {}): PacketD
         counters.nestingExceededPackets++
         break
       }
-      if (openTunnel(data, end, from, k, inner) !== PACKET_OK) break
+      if (openTunnel(data, end, from, k, innerFrame) !== PACKET_OK) break
       from = inner
       k = 0
       if (hasPorts(inner.protocol[0]!)) {

@@ -1,13 +1,12 @@
 /**
  * Tunnels in IP: from one decoded header to the one that it carries.
  *
- * Read: IP in IP (4, RFC 2003), IPv6 (41: 6in4, RFC 4213, and 6in6), GRE (47), AH over IPv4 (51, RFC 4302; in
- * IPv6 it is an extension header and passed anyway), and over UDP VXLAN, Geneve, GTP-U and Teredo. A tunnel
- * over UDP is told by its port alone, so a header that its protocol does not admit is no tunnel. Left out:
- * L2TP, VXLAN-GPE, GRE with source routes.
+ * Read: IP in IP (4, RFC 2003), IPv6 (41: 6in4, RFC 4213, and 6in6), GRE (47), AH over IPv4 (51, RFC 4302; in IPv6 it is
+ * an extension header), and over UDP VXLAN, Geneve, GTP-U and Teredo. Only its port identifies a tunnel over UDP, so a
+ * header that its protocol does not allow is no tunnel. Left out: L2TP, VXLAN-GPE, GRE with source routes.
  */
 import { clearHeaders, decodeEthernet, decodeEtherType, decodePpp } from './ethernet.js'
-import { decodeIpv4, decodeIpv6, decodeTransport, PROTOCOL_UDP } from './ip.js'
+import { decodeIpv4, decodeIpv6, decodeTransport, type FrameCursor, PROTOCOL_UDP, uint16 } from './ip.js'
 import {
   IP_HEADER_INVALID,
   IP_HEADER_TRUNCATED,
@@ -19,10 +18,10 @@ import {
 /**
  * GRE (RFC 2784, 2890), its PPTP form (RFC 2637) and ERSPAN, whose payload is Ethernet.
  *
- * Flags: checksum (c000 takes four bytes with either bit), key 2000, sequence 1000; version 1 has an
- * acknowledgement (0080) and PPP within. The protocol is an EtherType: 6558 bridges Ethernet, 88be is ERSPAN
- * (type I without a sequence number and without a header, type II with eight bytes), 22eb type III (twelve
- * bytes, eight more where the last bit says so; draft-foschiano-erspan). Source routes (4000) end it.
+ * Flags: checksum 8000, key 2000, sequence 1000 (four bytes each); version 1 has an acknowledgement (0080) and carries
+ * PPP. The protocol is an EtherType: 6558 bridges Ethernet, 88be is ERSPAN (type I without sequence number and header,
+ * type II with eight bytes), 22eb type III (twelve bytes, eight more if the last bit is set; draft-foschiano-erspan).
+ * Source routes (4000) are not read.
  */
 
 const CHECKSUM = 0x8000
@@ -31,11 +30,11 @@ const KEY = 0x2000
 const SEQUENCE = 0x1000
 const ACKNOWLEDGEMENT = 0x0080
 
-/** Fills packet 0 of `into` from what the GRE header at `at` carries; returns its status. */
-function openGre(data: Uint8Array, at: number, end: number, into: PacketBatch): number {
+function openGre(frame: FrameCursor, at: number): number {
+  const { data, end } = frame
   if (end - at < 4) return LINK_HEADER_TRUNCATED
-  const flags = (data[at]! << 8) | data[at + 1]!
-  const protocol = (data[at + 2]! << 8) | data[at + 3]!
+  const flags = uint16(data, at)
+  const protocol = uint16(data, at + 2)
   const version = flags & 7
   if (version > 1 || (flags & ROUTING) !== 0) return NOT_IP
   let next = at + 4
@@ -44,36 +43,35 @@ function openGre(data: Uint8Array, at: number, end: number, into: PacketBatch): 
   if ((flags & SEQUENCE) !== 0) next += 4
   if (version === 1) {
     if ((flags & ACKNOWLEDGEMENT) !== 0) next += 4
-    return protocol === 0x880b ? decodePpp(data, next, end, next, into, 0, 0) : NOT_IP
+    return protocol === 0x880b ? decodePpp(frame, next) : NOT_IP
   }
   switch (protocol) {
     case 0x880b:
-      return decodePpp(data, next, end, next, into, 0, 0)
+      return decodePpp(frame, next)
     case 0x6558:
-      return decodeEthernet(data, next, end, into, 0)
+      return decodeEthernet(frame, next)
     case 0x88be:
-      return decodeEthernet(data, (flags & SEQUENCE) === 0 ? next : next + 8, end, into, 0)
-    case 0x22eb: {
+      return decodeEthernet(frame, (flags & SEQUENCE) === 0 ? next : next + 8)
+    case 0x22eb:
       if (end - next < 12) return LINK_HEADER_TRUNCATED
-      return decodeEthernet(data, next + ((data[next + 11]! & 1) === 0 ? 12 : 20), end, into, 0)
-    }
+      return decodeEthernet(frame, next + ((data[next + 11]! & 1) === 0 ? 12 : 20))
     default:
-      return protocol <= 1500 ? NOT_IP : decodeEtherType(protocol, data, next, end, next, into, 0, 0)
+      return protocol <= 1500 ? NOT_IP : decodeEtherType(frame, protocol, next)
   }
 }
 
 /**
  * Tunnels over UDP: VXLAN, Geneve, GTP-U and Teredo.
  *
- * - VXLAN (RFC 7348), ports 4789 and 8472 (Linux before the registration): eight bytes with the I flag set,
- *   then Ethernet.
+ * - VXLAN (RFC 7348), ports 4789 and 8472 (Linux before the registration): eight bytes with the I flag set, then
+ *   Ethernet.
  * - Geneve (RFC 8926), port 6081: options in units of four bytes, then what the EtherType says.
- * - GTP-U (3GPP TS 29.281), port 2152: version 1; of its messages only 255 (G-PDU) carries an IP packet, behind
- *   four bytes of optional fields and a chain of extension headers in units of four.
+ * - GTP-U (3GPP TS 29.281), port 2152: version 1; only message 255 (G-PDU) carries an IP packet, after four bytes of
+ *   optional fields and a chain of extension headers in units of four.
  * - Teredo (RFC 4380), port 3544 of either end: perhaps an authentication and an origin indication, then IPv6.
  *
- * The first three are told by the destination port (RFC 7348, 5; RFC 8926, 3.3; TS 29.281, 4.4.2): the source
- * port of a tunnel is chosen freely, and a packet that comes from its port is not one.
+ * The destination port identifies the first three (RFC 7348, 5; RFC 8926, 3.3; TS 29.281, 4.4.2): the source port of a
+ * tunnel is chosen freely, and a packet from the tunnel's port is no tunnel.
  */
 
 const VXLAN = 4789
@@ -95,38 +93,34 @@ function isUdpTunnel(sourcePort: number, destinationPort: number): boolean {
   }
 }
 
-/** Fills packet 0 of `into` from data[at … end), the UDP payload; returns its status. */
-function openUdpTunnel(
-  data: Uint8Array,
-  at: number,
-  end: number,
-  destinationPort: number,
-  into: PacketBatch,
-): number {
+/** @param at - where the UDP payload begins */
+function openUdpTunnel(frame: FrameCursor, destinationPort: number, at: number): number {
   switch (destinationPort) {
     case VXLAN:
     case VXLAN_LINUX:
-      if (end - at < 8) return LINK_HEADER_TRUNCATED
-      return (data[at]! & 0x08) === 0 ? NOT_IP : decodeEthernet(data, at + 8, end, into, 0)
+      if (frame.end - at < 8) return LINK_HEADER_TRUNCATED
+      return (frame.data[at]! & 0x08) === 0 ? NOT_IP : decodeEthernet(frame, at + 8)
     case GENEVE:
-      return openGeneve(data, at, end, into)
+      return openGeneve(frame, at)
     case GTP_U:
-      return openGtpU(data, at, end, into)
+      return openGtpU(frame, at)
     default:
-      return openTeredo(data, at, end, into)
+      return openTeredo(frame, at)
   }
 }
 
-function openGeneve(data: Uint8Array, at: number, end: number, into: PacketBatch): number {
+function openGeneve(frame: FrameCursor, at: number): number {
+  const { data, end } = frame
   if (end - at < 8) return LINK_HEADER_TRUNCATED
   if (data[at]! >>> 6 !== 0) return NOT_IP
   const next = at + 8 + ((data[at]! & 0x3f) << 2)
-  const protocol = (data[at + 2]! << 8) | data[at + 3]!
-  if (protocol === 0x6558) return decodeEthernet(data, next, end, into, 0)
-  return protocol <= 1500 ? NOT_IP : decodeEtherType(protocol, data, next, end, next, into, 0, 0)
+  const protocol = uint16(data, at + 2)
+  if (protocol === 0x6558) return decodeEthernet(frame, next)
+  return protocol <= 1500 ? NOT_IP : decodeEtherType(frame, protocol, next)
 }
 
-function openGtpU(data: Uint8Array, at: number, end: number, into: PacketBatch): number {
+function openGtpU(frame: FrameCursor, at: number): number {
+  const { data, end } = frame
   if (end - at < 8) return LINK_HEADER_TRUNCATED
   const flags = data[at]!
   // version 1, protocol type GTP
@@ -145,18 +139,17 @@ function openGtpU(data: Uint8Array, at: number, end: number, into: PacketBatch):
   }
   if (next >= end) return LINK_HEADER_TRUNCATED
   const version = data[next]! >>> 4
-  if (version === 4) return decodeIpv4(data, next, end, next, into, 0)
-  return version === 6 ? decodeIpv6(data, next, end, next, into, 0) : NOT_IP
+  if (version === 4) return decodeIpv4(frame, next)
+  return version === 6 ? decodeIpv6(frame, next) : NOT_IP
 }
 
-function openTeredo(data: Uint8Array, at: number, end: number, into: PacketBatch): number {
+function openTeredo(frame: FrameCursor, at: number): number {
+  const { data, end } = frame
   let next = at
-  if (end - next >= 4 && data[next] === 0 && data[next + 1] === 1) {
-    next += 13 + data[next + 2]! + data[next + 3]!
-  }
-  if (end - next >= 8 && data[next] === 0 && data[next + 1] === 0) next += 8
+  if (end - next >= 4 && uint16(data, next) === 1) next += 13 + data[next + 2]! + data[next + 3]!
+  if (end - next >= 8 && uint16(data, next) === 0) next += 8
   if (next >= end) return LINK_HEADER_TRUNCATED
-  return data[next]! >>> 4 === 6 ? decodeIpv6(data, next, end, next, into, 0) : NOT_IP
+  return data[next]! >>> 4 === 6 ? decodeIpv6(frame, next) : NOT_IP
 }
 
 const PROTOCOL_IPV4 = 4
@@ -180,53 +173,49 @@ export function looksLikeTunnel(packets: PacketBatch, k: number): boolean {
 }
 
 /**
- * Decodes what packet k of `from`, which looks like a tunnel, carries into packet 0 of `into`, which may be the same batch. Returns the
- * inner status; where it is not PACKET_OK, `into` holds nothing of use.
- * @param end where the frame's captured bytes end
+ * Decodes what packet k of `from`, which looks like a tunnel, carries into packet 0 of `into.packets`, which may be the
+ * same batch. Returns the inner status; unless it is PACKET_OK, that packet holds nothing of use.
+ * @param end - where the frame's captured bytes end
  */
 export function openTunnel(
   data: Uint8Array,
   end: number,
   from: PacketBatch,
   k: number,
-  into: PacketBatch,
+  into: FrameCursor,
 ): number {
   const protocol = from.protocol[k]!
   const at = from.transportOffset[k]!
-  // what lies behind the IP packet is padding
-  const stop = Math.min(end, from.ipOffset[k]! + from.ipBytes[k]!)
   const destinationPort = from.destinationPort[k]!
-  if (protocol === PROTOCOL_AH) return openAuthentication(data, at, stop, from, k, into)
-  // an inner length of 0 reaches to the end of what carries it
-  into.frameBytes[0] = 0
-  clearHeaders(into, 0)
+  into.data = data
+  into.start = at
+  // what follows the IP packet is padding
+  into.end = Math.min(end, from.ipOffset[k]! + from.ipBytes[k]!)
+  into.depth = 0
+  if (protocol === PROTOCOL_AH) return openAuthentication(from, k, into, at)
+  // an inner length of 0 reaches to the end of the carrier
+  into.packets.frameBytes[0] = 0
+  clearHeaders(into.packets, 0)
   switch (protocol) {
     case PROTOCOL_IPV4:
-      return decodeIpv4(data, at, stop, at, into, 0)
+      return decodeIpv4(into, at)
     case PROTOCOL_IPV6:
-      return decodeIpv6(data, at, stop, at, into, 0)
+      return decodeIpv6(into, at)
     case PROTOCOL_GRE:
-      return openGre(data, at, stop, into)
+      return openGre(into, at)
     default:
-      return openUdpTunnel(data, at + 8, stop, destinationPort, into)
+      return openUdpTunnel(into, destinationPort, at + 8)
   }
 }
 
-function openAuthentication(
-  data: Uint8Array,
-  at: number,
-  stop: number,
-  from: PacketBatch,
-  k: number,
-  into: PacketBatch,
-): number {
-  if (stop - at < 12) return IP_HEADER_TRUNCATED
+function openAuthentication(from: PacketBatch, k: number, into: FrameCursor, at: number): number {
+  const { data, end, packets } = into
+  if (end - at < 12) return IP_HEADER_TRUNCATED
   const size = (data[at + 1]! + 2) << 2
-  if (size < 12 || at + size > stop) return IP_HEADER_INVALID
-  copyHeaders(from, k, into, 0)
-  const next = data[at]!
-  into.protocol[0] = next
-  return decodeTransport(next, data, at + size, stop, into.ipOffset[0]! + into.ipBytes[0]!, into, 0)
+  if (size < 12 || at + size > end) return IP_HEADER_INVALID
+  copyHeaders(from, k, packets, 0)
+  packets.protocol[0] = data[at]!
+  return decodeTransport(into, data[at]!, at + size, packets.ipOffset[0]! + packets.ipBytes[0]!)
 }
 
 /** The columns from the IP header on; frame length, time and MAC addresses stay. */

@@ -85,14 +85,27 @@ function decode(linkType: number, bytes: readonly number[]) {
   const packets = createPacketBatch(1)
   decodePackets(frames, packets)
   const status = PACKET_STATUS_NAMES[packets.status[0]!]!
-  return { status, version: packets.ipVersion[0]!, port: packets.destinationPort[0]! }
+  return {
+    status,
+    version: packets.ipVersion[0]!,
+    port: packets.destinationPort[0]!,
+    ipBytes: packets.ipBytes[0]!,
+  }
 }
 
 const all = [...LIKE_TSHARK, ...BY_DESCRIPTION]
 
 describe('link types', () => {
   it.each(all)('%s (%i)', (_, linkType, header, version) => {
-    expect(decode(linkType, frameOf(header, version))).toEqual({ status: 'ok', version, port: 5353 })
+    expect(decode(linkType, frameOf(header, version))).toMatchObject({ status: 'ok', version, port: 5353 })
+  })
+
+  it('an IPv4 length of 0 reaches to the end of the frame, whatever header comes before', () => {
+    for (const [name, linkType, header, version] of all) {
+      if (version !== 4) continue
+      const bytes = [...header, ...ipv4(17, UDP, 0)]
+      expect(decode(linkType, bytes), name).toMatchObject({ status: 'ok', ipBytes: 28 })
+    }
   })
 
   it('are read by tshark alike', (context) => {

@@ -88,7 +88,7 @@ describe('decodePlainPacket', () => {
         data.set(frame, start)
         const end = start + Math.min(frame.length, wanted.capturedBytes)
         const layers = batchHolding(0)
-        layers.status[1] = decodeLinkLayer(1, data, start, end, layers, 1)
+        layers.status[1] = decodeLinkLayer({ data, start, end, packets: layers, i: 1, depth: 0 }, 1, start)
         const once = batchHolding(0x5a)
         const untouched = columns(once)
         if (decodePlainPacket(data, start, end, once, 1)) {
