@@ -308,5 +308,6 @@ const DECODERS: Readonly<Record<number, Decode>> = {
 
 /** Decodes a frame of this LINKTYPE_ from `at` on; returns the packet's status. */
 export function decodeLinkLayer(frame: FrameCursor, linkType: number, at: number): number {
+  if (linkType === 1) return decodeEthernet(frame, at)
   return DECODERS[linkType]?.(frame, at) ?? LINK_TYPE_UNSUPPORTED
 }

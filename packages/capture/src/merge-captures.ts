@@ -18,7 +18,7 @@
  */
 
 import { areNear } from './capture-notes.js'
-import { createFrameBatch, type FrameBatch } from './packet-batch.js'
+import { copyFrame, createFrameBatch, type FrameBatch } from './packet-batch.js'
 import { createReorderWindow, DEFAULT_WINDOW_FRAMES } from './reorder-window.js'
 
 /** Most captures open at a time; further ones wait, and their packets may then be late. */
@@ -224,13 +224,9 @@ async function nextBatch({ iterator }: Head): Promise<FrameBatch | null> {
 function copyOfFrame(from: FrameBatch, i: number): FrameBatch {
   const copy = createFrameBatch(1)
   const at = from.offset[i]!
+  copyFrame(from, i, copy, 0)
   copy.data = from.data.slice(at, at + from.capturedBytes[i]!)
   copy.offset[0] = 0
-  copy.capturedBytes[0] = from.capturedBytes[i]!
-  copy.wireBytes[0] = from.wireBytes[i]!
-  copy.timestampMicros[0] = from.timestampMicros[i]!
-  copy.timestampSubNanos[0] = from.timestampSubNanos[i]!
-  copy.linkType[0] = from.linkType[i]!
   copy.count = 1
   return copy
 }

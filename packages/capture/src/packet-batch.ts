@@ -123,6 +123,16 @@ export function createFrameBatch(capacity: number): FrameBatch {
   }
 }
 
+/** Copies the columns of frame i of a batch to frame n of another, which has the same `data` or an `offset` set later. */
+export function copyFrame(from: FrameBatch, i: number, to: FrameBatch, n: number): void {
+  to.offset[n] = from.offset[i]!
+  to.capturedBytes[n] = from.capturedBytes[i]!
+  to.wireBytes[n] = from.wireBytes[i]!
+  to.timestampMicros[n] = from.timestampMicros[i]!
+  to.timestampSubNanos[n] = from.timestampSubNanos[i]!
+  to.linkType[n] = from.linkType[i]!
+}
+
 /**
  * PacketBatch: frames after their headers have been read, as parallel arrays; the same order and count as
  * the FrameBatch they came from, so nothing can be lost between the two.

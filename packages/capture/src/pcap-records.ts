@@ -1,18 +1,15 @@
 /**
  * Classic pcap: a 24-byte file header, then records of a 16-byte header and the captured bytes.
  *
- * Source: draft-ietf-opsawg-pcap and libpcap's sf-pcap.c. Read here: microsecond (a1b2c3d4) and nanosecond
- * (a1b23c4d) files in both byte orders, and the modified format of Alexey Kuznetzov's patch (a1b2cd34,
- * 24-byte record headers). Files older than 2.3 hold the two lengths in the other order, and 2.3 may: as
- * libpcap does, they are swapped back. A fraction of a second or more is carried into the
- * seconds and counted. The
- * upper bits of the link type field (FCS length) are dropped; its reserved bits must be zero, or the field
- * is no link type. Left out: the 1.0-era variants that share a magic number with the modified format.
+ * Source: draft-ietf-opsawg-pcap and libpcap's sf-pcap.c. Read: microsecond (a1b2c3d4) and nanosecond (a1b23c4d) files in
+ * both byte orders, and the modified format of Alexey Kuznetzov's patch (a1b2cd34, 24-byte record headers). Files older
+ * than 2.3 hold the two lengths in the other order, and 2.3 may; as in libpcap they are swapped back. A fraction of a
+ * second or more is carried into the seconds and counted. The upper bits of the link type field (FCS length) are ignored;
+ * its reserved bits must be zero. Left out: 1.0-era variants that share a magic number with the modified format.
  */
-import { FormatError } from '@oddflow/core'
+import { FormatError, plural } from '@oddflow/core'
 import {
-  type CaptureDrops,
-  type CaptureFormat,
+  type CaptureEnd,
   MAXIMUM_CAPTURED_BYTES,
   MAXIMUM_WIRE_BYTES,
   NO_DROPS,
@@ -20,45 +17,56 @@ import {
 } from './capture-notes.js'
 import type { FrameBatch } from './packet-batch.js'
 
-/**
- * RecordReader: what the capture formats have in common, seen from the block loop of capture-reader.ts.
- *
- * A record reader takes whole records from data[at … end) into a batch and stops where the batch is full,
- * where a record is not complete (`need` then says how many bytes from the returned position on would let
- * it go on), where bytes are to be passed over unread (`skip`), or at damage (`error`). It never holds
- * bytes: carrying a record over from one block to the next is the block loop's work.
- */
+/** Packets whose record is odd but readable. */
+export interface OddRecords {
+  /** Their time is not within ±(2^53 − 1) µs and was left out (pcapng). */
+  unusableTimes: number
+  /** Their fraction of a second is a second or more (pcap). */
+  overfullFractions: number
+  /** They claim more than MAXIMUM_WIRE_BYTES on the wire. */
+  implausibleLengths: number
+}
 
-export interface RecordReader {
-  readonly format: CaptureFormat
+export function createOddRecords(): OddRecords {
+  return { unusableTimes: 0, overfullFractions: 0, implausibleLengths: 0 }
+}
+
+/** A line for each kind that occurred. */
+export function describeOddRecords(odd: OddRecords): string[] {
+  const lines: [number, string][] = [
+    [odd.unusableTimes, 'a time not within 2^53 - 1 microseconds of 1970, read as without a time'],
+    [odd.overfullFractions, 'a fraction of a second that is a second or more, carried into the seconds'],
+    [odd.implausibleLengths, `a length on the wire of more than ${MAXIMUM_WIRE_BYTES} bytes, taken as told`],
+  ]
+  return lines
+    .filter(([count]) => count > 0)
+    .map(([count, what]) => `${plural(count, 'packet')} with ${what}`)
+}
+
+/**
+ * RecordReader: the capture formats as the block loop of capture-reader.ts sees them.
+ *
+ * It takes whole records from data[at … end) into a batch and stops if the batch is full, a record is incomplete
+ * (`need`), bytes are to be skipped unread (`skip`), or at damage (`error`). It never holds bytes.
+ */
+export interface RecordReader extends Pick<CaptureEnd, 'commentCount' | 'comments' | 'drops'> {
+  readonly format: NonNullable<CaptureEnd['format']>
   /** The file header (pcapng: the first section header) has been read. */
   readonly started: boolean
-  /** Bytes wanted from the position that `read` returned; 0 when it stopped because the batch is full. */
+  /** Bytes wanted from the position that `read` returned; 0 if the batch is full. */
   readonly need: number
-  /** Bytes to pass over before `read` is called again; the block loop sets it back to 0. */
+  /** Bytes to skip before `read` is called again; the block loop counts it down to 0. */
   skip: number
   readonly error: FormatError | null
+  readonly odd: OddRecords
+  /** Length of the block that is being skipped, until its trailing length is read; otherwise 0. */
+  readonly skippedBlockBytes: number
   /**
    * Returns the position of the first byte not used.
-   * @param view over `data`, same bounds
-   * @param base offset in the capture of data[0]
+   * @param view - over `data`, same bounds
+   * @param base - offset in the capture of data[0]
    */
   read(data: Uint8Array, view: DataView, at: number, end: number, base: number, batch: FrameBatch): number
-  /** Comments seen so far, and those that were kept. */
-  readonly commentCount: number
-  readonly comments: readonly string[]
-  /** Packets whose time is not within ±(2^53 − 1) µs and was left out. */
-  readonly unusableTimes: number
-  /** Packets whose fraction of a second is a second or more (pcap). */
-  readonly overfullFractions: number
-  /** Packets that claim more than MAXIMUM_WIRE_BYTES on the wire. */
-  readonly implausibleLengths: number
-  /** What the recorder says it lost, so far. */
-  readonly drops: CaptureDrops
-  /** The capture ends here although the reader wants more only at a record boundary. */
-  readonly midRecord: boolean
-  /** The length that the block being passed over claims; 0 where none is. */
-  readonly skippedBlockBytes: number
 }
 
 /** `0x` and eight digits. */
@@ -80,7 +88,7 @@ export function isPcapMagic(value: number): boolean {
   return value === PCAP_MAGIC_MICROS || value === PCAP_MAGIC_NANOS || value === PCAP_MAGIC_MODIFIED
 }
 
-/** The LINKTYPE_ value in a file header's last field. Throws FormatError when its reserved bits are set. */
+/** The LINKTYPE_ value in a file header's last field. Throws FormatError if its reserved bits are set. */
 export function pcapLinkType(field: number): number {
   if ((field & LINK_TYPE_RESERVED) !== 0) {
     throw new FormatError('pcap', `expected a link type below 65536, found ${hex32(field)}`, {
@@ -90,37 +98,29 @@ export function pcapLinkType(field: number): number {
   return field & 0xffff
 }
 
-/** What a version other than 2.x deserves: no refusal (libpcap refuses, Wireshark reads), but a word. */
+/** A version other than 2.x is read, as by Wireshark, with a warning (libpcap refuses it). */
 export function pcapVersionWarning(major: number, minor: number): string | null {
   return major === 2 ? null : `file version ${major}.${minor}, read as 2.4`
 }
 
-export function createPcapRecords(littleEndian: boolean, warnings: WarningList): RecordReader {
-  return new PcapRecords(littleEndian, warnings)
-}
-
-/** A class, not closures: then what V8 has compiled for one capture serves the next. */
-class PcapRecords implements RecordReader {
+/** A class, not closures, so that V8's compiled code for one capture serves the next. */
+export class PcapRecords implements RecordReader {
   readonly format = 'pcap'
   skip = 0
   readonly commentCount = 0
   readonly comments: readonly string[] = []
-  /** 32 bits of seconds are always in range. */
-  readonly unusableTimes = 0
+  readonly odd = createOddRecords()
   readonly drops = NO_DROPS
-  readonly midRecord = false
   readonly skippedBlockBytes = 0
   started = false
   need = 0
   error: FormatError | null = null
-  overfullFractions = 0
-  implausibleLengths = 0
   readonly #littleEndian: boolean
   readonly #warnings: WarningList
   #recordHeaderBytes = PCAP_RECORD_HEADER_BYTES
   #linkType = 0
   #nanos = false
-  /** Lengths are in the old order: 0 no, 1 yes, 2 where the captured length is the larger. */
+  /** Lengths are in the old order: 0 no, 1 yes, 2 if the captured length is the larger. */
   #swapped = 0
   #warnedLength = false
 
@@ -197,8 +197,8 @@ class PcapRecords implements RecordReader {
         this.#warnedLength = true
         this.#warnings.add(`packet ${batch.firstFrame + n + 1}: captured ${captured} bytes of ${wire}`)
       }
-      if (wire > MAXIMUM_WIRE_BYTES) this.implausibleLengths++
-      if (fraction >= second) this.overfullFractions++
+      if (wire > MAXIMUM_WIRE_BYTES) this.odd.implausibleLengths++
+      if (fraction >= second) this.odd.overfullFractions++
       const seconds = view.getUint32(at, littleEndian) * 1e6
       if (nanos) {
         const micros = Math.floor(fraction / 1000)
@@ -235,7 +235,7 @@ class PcapRecords implements RecordReader {
   }
 }
 
-/** Whether what should be the header of an empty packet is that of a capture file: magic number and version 2. */
+/** Whether the header of an empty packet is that of a capture file: magic number and version 2. */
 function isFileHeader(view: DataView, at: number): boolean {
   for (const little of [false, true]) {
     if (isPcapMagic(view.getUint32(at, little)) && view.getUint16(at + 4, little) === 2) return true

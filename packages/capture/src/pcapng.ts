@@ -1,6 +1,13 @@
+/**
+ * pcapng: sections of blocks, each block with its length at both ends.
+ *
+ * Source: draft-ietf-opsawg-pcapng. Read: Section Header (sets byte order and version, forgets interfaces), Interface
+ * Description and Statistics, Enhanced Packet, Simple Packet (no time: NaN) and the obsolete Packet Block, with comments
+ * and drop counts. All other blocks are skipped as they stream by, whatever their length. The section length is often
+ * wrong and is not used. Left out: names and secrets.
+ */
 import { FormatError } from '@oddflow/core'
 import {
-  type CaptureNotes,
   createCaptureNotes,
   type InterfaceStatistics,
   MAXIMUM_BLOCK_BYTES,
@@ -9,39 +16,8 @@ import {
   MAXIMUM_WIRE_BYTES,
   type WarningList,
 } from './capture-notes.js'
-import { hex32, type RecordReader } from './pcap-records.js'
-
-/**
- * Options of pcapng blocks: (code, length, value) padded to four bytes, until opt_endofopt or the block's end.
- *
- * Source: draft-ietf-opsawg-pcapng, section 3.5. An option that runs past its block ends the list: nothing
- * after it can be told from noise. Each option is at least four bytes, so the block's length bounds the walk.
- */
-const OPTION_END = 0
-const OPTION_COMMENT = 1
-
-/**
- * Calls `visit` for every option between `at` and `end`, with where its value begins and how long it is.
- * Returns the length of an option that runs past the end, −1 where all of them are whole.
- */
-function walkPcapngOptions(
-  view: DataView,
-  at: number,
-  end: number,
-  littleEndian: boolean,
-  visit: (code: number, at: number, length: number) => void,
-): number {
-  let here = at
-  while (end - here >= 4) {
-    const code = view.getUint16(here, littleEndian)
-    const length = view.getUint16(here + 2, littleEndian)
-    if (code === OPTION_END) break
-    if (here + 4 + length > end) return length
-    visit(code, here + 4, length)
-    here += 4 + ((length + 3) & ~3)
-  }
-  return -1
-}
+import type { FrameBatch } from './packet-batch.js'
+import { createOddRecords, hex32, type RecordReader } from './pcap-records.js'
 
 /** A 64-bit unsigned value as a double (exact below 2^53). */
 function readUint64(view: DataView, at: number, littleEndian: boolean): number {
@@ -51,14 +27,12 @@ function readUint64(view: DataView, at: number, littleEndian: boolean): number {
 }
 
 /**
- * Timestamps of pcapng: a 64-bit count of ticks whose length each interface states for itself.
+ * Timestamps: a 64-bit count of ticks of a length that each interface states by if_tsresol (option 9: a power of ten, or
+ * of two if the top bit is set; 10^-6 s by default) and if_tsoffset (option 14: seconds to add).
  *
- * Source: draft-ietf-opsawg-pcapng, if_tsresol (option 9: a power of ten, or of two where the top bit is
- * set; 10^-6 s where it is absent) and if_tsoffset (option 14: whole seconds to add). The result is
- * floor(ticks · 10^9 / resolution) nanoseconds, as whole microseconds and what lies below them. Decimal
- * resolutions down to the nanosecond go through doubles without loss; the rest, which hardly occur, go
- * through BigInt. What is not within ±(2^53 − 1) µs (the year 2255) is no time but NaN: doubles there are
- * microseconds apart, and differences of such times would be noise.
+ * The result is floor(ticks · 10^9 / resolution) nanoseconds, as whole microseconds and the rest. Decimal resolutions
+ * down to the nanosecond use doubles without loss, the rare others BigInt. Times outside ±(2^53 − 1) µs (the year 2255)
+ * are NaN: doubles there are microseconds apart, so differences would be noise.
  */
 
 interface TickLength {
@@ -68,7 +42,7 @@ interface TickLength {
   readonly perSecond: bigint
   /** if_tsoffset in seconds. */
   readonly offsetSeconds: bigint
-  /** The same in microseconds; NaN where a double does not hold it exactly. */
+  /** The same in microseconds; NaN if a double does not hold it exactly. */
   readonly offsetMicros: number
 }
 
@@ -79,7 +53,7 @@ const MICROSECOND_TICKS: TickLength = {
   offsetMicros: 0,
 }
 
-/** @param resolution the byte of if_tsresol */
+/** @param resolution - the byte of if_tsresol */
 export function tickLength(resolution: number, offsetSeconds: bigint): TickLength {
   const exponent = resolution & 0x7f
   const micros = Number(offsetSeconds * 1_000_000n)
@@ -97,7 +71,7 @@ export function tickLength(resolution: number, offsetSeconds: bigint): TickLengt
 
 const POWERS_OF_TEN = [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
 
-/** Writes the time of frame n: NaN and 0 where it is out of range. */
+/** Writes the time of frame n: NaN and 0 if it is out of range. */
 export function writeTicks(
   micros: Float64Array,
   subNanos: Uint16Array,
@@ -119,7 +93,7 @@ export function writeTicks(
     whole = quotient * 4294967296 + lower
     rest = (below - lower * divisor) * POWERS_OF_TEN[9 - exponent]!
   }
-  // both terms are exact here; a sum out of range is caught below, rounded or not
+  // Both terms are exact here; the check below finds a sum out of range, rounded or not.
   if (whole <= Number.MAX_SAFE_INTEGER && !Number.isNaN(ticks.offsetMicros)) {
     whole += ticks.offsetMicros
   } else {
@@ -133,86 +107,24 @@ export function writeTicks(
   subNanos[n] = isTime ? rest : 0
 }
 
-/**
- * The Interface Description Block of pcapng (link type, snapshot length, how its clock counts) and the
- * Interface Statistics Block that may follow it.
- *
- * Source: draft-ietf-opsawg-pcapng, sections 4.2 and 4.6. Of the options if_tsresol (9), if_tsoffset (14) and
- * comments are read, the first of each of the two counting; of the statistics isb_ifrecv (4), isb_ifdrop (5)
- * and isb_osdrop (7). An option that runs past its block ends the list with a warning.
- */
-
-interface PcapngInterface extends InterfaceStatistics {
-  readonly linkType: number
-  /** 0 where there is no limit. */
-  readonly snapLength: number
-  readonly ticks: TickLength
-}
-
+const OPTION_END = 0
+const OPTION_COMMENT = 1
 const OPTION_TSRESOL = 9
 const OPTION_TSOFFSET = 14
 const OPTION_RECEIVED = 4
 const OPTION_DROPPED = 5
 const OPTION_SYSTEM_DROPPED = 7
+const OPTION_DROP_COUNT = 4
+/** Value of the obsolete block's drops count if it is unknown. */
+const DROPS_UNKNOWN = 0xffff
 
-/** @param end where the options end: the trailing block length is outside */
-function readPcapngInterface(
-  data: Uint8Array,
-  view: DataView,
-  body: number,
-  end: number,
-  littleEndian: boolean,
-  number: number,
-  warnings: WarningList,
-  notes: CaptureNotes,
-): PcapngInterface {
-  let resolution = -1
-  let offsetSeconds: bigint | undefined
-  const overrun = walkPcapngOptions(view, body + 8, end, littleEndian, (code, at, length) => {
-    if (code === OPTION_COMMENT) notes.addComment(data, at, length)
-    if (code === OPTION_TSRESOL && resolution < 0 && length >= 1) resolution = view.getUint8(at)
-    if (code === OPTION_TSOFFSET && offsetSeconds === undefined && length >= 8) {
-      offsetSeconds = view.getBigInt64(at, littleEndian)
-    }
-  })
-  if (overrun >= 0) warnings.add(`interface ${number}: an option of ${overrun} bytes runs past its block`)
-  return {
-    linkType: view.getUint16(body, littleEndian),
-    snapLength: view.getUint32(body + 4, littleEndian),
-    ticks:
-      resolution < 0 && offsetSeconds === undefined
-        ? MICROSECOND_TICKS
-        : tickLength(resolution < 0 ? 6 : resolution, offsetSeconds ?? 0n),
-    received: Number.NaN,
-    dropped: Number.NaN,
-    systemDropped: Number.NaN,
-  }
+interface PcapngInterface extends InterfaceStatistics {
+  readonly linkType: number
+  /** 0 without a limit. */
+  readonly snapLength: number
+  readonly ticks: TickLength
 }
 
-/** Takes the totals of a statistics block over; what it does not say stays. */
-function readPcapngStatistics(
-  data: Uint8Array,
-  view: DataView,
-  options: number,
-  end: number,
-  littleEndian: boolean,
-  source: InterfaceStatistics | undefined,
-  notes: CaptureNotes,
-): void {
-  walkPcapngOptions(view, options, end, littleEndian, (code, at, length) => {
-    if (code === OPTION_COMMENT) notes.addComment(data, at, length)
-    if (source === undefined || length < 8) return
-    if (code === OPTION_RECEIVED) source.received = readUint64(view, at, littleEndian)
-    if (code === OPTION_DROPPED) source.dropped = readUint64(view, at, littleEndian)
-    if (code === OPTION_SYSTEM_DROPPED) source.systemDropped = readUint64(view, at, littleEndian)
-  })
-}
-
-/**
- * Which blocks of pcapng are read, and how short one may be.
- *
- * Source: draft-ietf-opsawg-pcapng, section 4 and appendix A (the obsolete Packet Block).
- */
 export const PCAPNG_SECTION_HEADER = 0x0a0d0d0a
 const INTERFACE_DESCRIPTION = 1
 const PACKET_OBSOLETE = 2
@@ -224,12 +136,11 @@ const BYTE_ORDER_SWAPPED = 0x4d3c2b1a
 
 /** Type, length and the length again. */
 const SMALLEST_BLOCK = 12
-
-/** Statistics have about a hundred bytes; a block that claims more is passed over rather than gathered. */
+/** Statistics have about a hundred bytes; a block that claims more is skipped. */
 const SMALLEST_STATISTICS = 24
 const LARGEST_STATISTICS = 65_536
 
-/** Smallest total length that a block of this type must have to be read; 0 for one that is passed over. */
+/** Smallest total length that a block of this type must have to be read; 0 for one that is skipped. */
 function smallestReadLength(type: number, length: number): number {
   switch (type) {
     case PCAPNG_SECTION_HEADER:
@@ -248,266 +159,293 @@ function smallestReadLength(type: number, length: number): number {
   }
 }
 
-/**
- * pcapng: sections of blocks, each block with its length at both ends.
- *
- * Source: draft-ietf-opsawg-pcapng. Read: Section Header (byte order and version may change, interfaces
- * start anew), Interface Description and Statistics, Enhanced Packet, Simple Packet (no time: NaN) and the
- * obsolete Packet Block, with their comments and drop counts. All other blocks, known or not, are passed over
- * as they stream by, whatever their length, and so are statistics of a length that they do not have. The
- * section length is a hint that is often wrong and is not used. Left out: names and secrets, and the comments
- * on them.
- */
+export class PcapngBlocks implements RecordReader {
+  readonly format = 'pcapng'
+  readonly odd = createOddRecords()
+  skip = 0
+  skippedBlockBytes = 0
+  started = false
+  need = 0
+  error: FormatError | null = null
+  readonly #warnings: WarningList
+  readonly #notes = createCaptureNotes()
+  #littleEndian = true
+  #interfaces: PcapngInterface[] = []
+  #warnedLength = false
+  /** The block at hand, and its offset in the capture. */
+  #data: Uint8Array = new Uint8Array(0)
+  #view = new DataView(this.#data.buffer)
+  #base = 0
 
-const OPTION_DROP_COUNT = 4
-/** The obsolete block's drops count where it is not known. */
-const DROPS_UNKNOWN = 0xffff
+  constructor(warnings: WarningList) {
+    this.#warnings = warnings
+  }
 
-export function createPcapngBlocks(warnings: WarningList): RecordReader {
-  let littleEndian = true
-  let started = false
-  let need = 0
-  let error: FormatError | null = null
-  let interfaces: PcapngInterface[] = []
-  /** Length of a skipped block whose trailing length is still to come, 0 for none. */
-  let trailerOf = 0
-  let warnedLength = false
-  let unusableTimes = 0
-  let implausibleLengths = 0
-  const notes = createCaptureNotes()
-  let optionData: Uint8Array = new Uint8Array(0)
-  let optionView = new DataView(optionData.buffer)
-  const visitPacketOption = (code: number, at: number, length: number): void => {
-    if (code === OPTION_COMMENT) notes.addComment(optionData, at, length)
-    else if (code === OPTION_DROP_COUNT && length >= 8) {
-      notes.addDropped(readUint64(optionView, at, littleEndian))
+  get commentCount() {
+    return this.#notes.commentCount
+  }
+
+  get comments() {
+    return this.#notes.comments
+  }
+
+  get drops() {
+    return this.#notes.drops(this.#interfaces)
+  }
+
+  read(data: Uint8Array, view: DataView, from: number, end: number, base: number, batch: FrameBatch): number {
+    this.#data = data
+    this.#view = view
+    this.#base = base
+    this.need = 0
+    let at = from
+    while (batch.count < batch.offset.length) {
+      const next = this.#readBlock(at, end, batch)
+      if (next === at) break
+      at = next
+    }
+    return at
+  }
+
+  /** Returns the position after the block at `at`; `at` itself if `need`, `skip` or `error` says why not. */
+  #readBlock(at: number, end: number, batch: FrameBatch): number {
+    const view = this.#view
+    if (this.skippedBlockBytes !== 0) {
+      if (end - at < 4) return this.#wait(at, 4)
+      if (!this.#isLengthAgain(at, this.skippedBlockBytes)) return at
+      this.skippedBlockBytes = 0
+      return at + 4
+    }
+    if (end - at < SMALLEST_BLOCK) return this.#wait(at, SMALLEST_BLOCK)
+    const type = view.getUint32(at, this.#littleEndian)
+    if (type === PCAPNG_SECTION_HEADER) {
+      const magic = view.getUint32(at + 8, true)
+      if (magic !== BYTE_ORDER_MAGIC && magic !== BYTE_ORDER_SWAPPED) {
+        this.#fail(at + 8, `expected the byte-order magic 0x1a2b3c4d, found ${hex32(magic)}`)
+        return at
+      }
+      this.#littleEndian = magic === BYTE_ORDER_MAGIC
+    }
+    const length = view.getUint32(at + 4, this.#littleEndian)
+    const smallest = smallestReadLength(type, length)
+    const least = Math.max(smallest, SMALLEST_BLOCK)
+    if (length < least || (length & 3) !== 0) {
+      const expected = `a length of at least ${least} and a multiple of 4`
+      this.#fail(at + 4, `block type ${hex32(type)}: expected ${expected}, found ${length}`)
+      return at
+    }
+    if (smallest === 0) {
+      this.skip = length - 4
+      this.skippedBlockBytes = length
+      return at
+    }
+    if (length > MAXIMUM_BLOCK_BYTES) {
+      const expected = `a length of at most ${MAXIMUM_BLOCK_BYTES}`
+      this.#fail(at + 4, `block type ${hex32(type)}: expected ${expected}, found ${length}`)
+      return at
+    }
+    if (end - at < length) return this.#wait(at, length)
+    if (!this.#isLengthAgain(at + length - 4, length)) return at
+    const isRead = this.#readBody(type, at, at + length - 4, batch)
+    return isRead ? at + length : at
+  }
+
+  /** @param end - where the trailing block length begins */
+  #readBody(type: number, at: number, end: number, batch: FrameBatch): boolean {
+    switch (type) {
+      case PCAPNG_SECTION_HEADER:
+        return this.#readSection(at, end)
+      case INTERFACE_DESCRIPTION:
+        return this.#readInterface(at, end)
+      case INTERFACE_STATISTICS:
+        this.#readStatistics(at, end)
+        return true
+      case SIMPLE_PACKET:
+        return this.#readSimplePacket(at, end, batch)
+      default:
+        return this.#readPacket(type, at, end, batch)
     }
   }
-  const visitComment = (code: number, at: number, length: number): void => {
-    if (code === OPTION_COMMENT) notes.addComment(optionData, at, length)
+
+  #wait(at: number, bytes: number): number {
+    this.need = bytes
+    return at
   }
 
-  const fail = (offsetBytes: number, message: string): FormatError => {
-    error = new FormatError('pcapng', message, { offsetBytes })
-    return error
+  #fail(at: number, message: string): false {
+    this.error = new FormatError('pcapng', message, { offsetBytes: this.#base + at })
+    return false
   }
 
-  const reader: RecordReader = {
-    format: 'pcapng',
-    skip: 0,
-    get commentCount() {
-      return notes.commentCount
-    },
-    comments: notes.comments,
-    get unusableTimes() {
-      return unusableTimes
-    },
-    // times are single counts here
-    overfullFractions: 0,
-    get implausibleLengths() {
-      return implausibleLengths
-    },
-    get drops() {
-      return notes.drops(interfaces)
-    },
-    get midRecord() {
-      return trailerOf !== 0
-    },
-    get skippedBlockBytes() {
-      return trailerOf
-    },
-    get started() {
-      return started
-    },
-    get need() {
-      return need
-    },
-    get error() {
-      return error
-    },
-    read(data, view, from, end, base, batch) {
-      const { offset, capturedBytes, wireBytes, timestampMicros, timestampSubNanos, linkType } = batch
-      const capacity = offset.length
-      optionData = data
-      optionView = view
-      let at = from
-      let n = batch.count
-      need = 0
-      while (n < capacity) {
-        if (trailerOf !== 0) {
-          if (end - at < 4) {
-            need = 4
-            break
-          }
-          const trailer = view.getUint32(at, littleEndian)
-          if (trailer !== trailerOf) {
-            fail(base + at, `expected the block length ${trailerOf} again, found ${trailer}`)
-            break
-          }
-          trailerOf = 0
-          at += 4
-          continue
-        }
-        if (end - at < SMALLEST_BLOCK) {
-          need = SMALLEST_BLOCK
-          break
-        }
-        const type = view.getUint32(at, littleEndian)
-        if (type === PCAPNG_SECTION_HEADER) {
-          const magic = view.getUint32(at + 8, true)
-          if (magic !== BYTE_ORDER_MAGIC && magic !== BYTE_ORDER_SWAPPED) {
-            fail(base + at + 8, `expected the byte-order magic 0x1a2b3c4d, found ${hex32(magic)}`)
-            break
-          }
-          littleEndian = magic === BYTE_ORDER_MAGIC
-        }
-        const length = view.getUint32(at + 4, littleEndian)
-        const smallest = smallestReadLength(type, length)
-        if (length < Math.max(smallest, SMALLEST_BLOCK) || (length & 3) !== 0) {
-          const least = Math.max(smallest, SMALLEST_BLOCK)
-          fail(
-            base + at + 4,
-            `block type ${hex32(type)}: expected a length of at least ${least} and a multiple of 4, found ${length}`,
-          )
-          break
-        }
-        if (smallest === 0) {
-          reader.skip = length - 4
-          trailerOf = length
-          break
-        }
-        if (length > MAXIMUM_BLOCK_BYTES) {
-          fail(
-            base + at + 4,
-            `block type ${hex32(type)}: expected a length of at most ${MAXIMUM_BLOCK_BYTES}, found ${length}`,
-          )
-          break
-        }
-        if (end - at < length) {
-          need = length
-          break
-        }
-        const trailer = view.getUint32(at + length - 4, littleEndian)
-        if (trailer !== length) {
-          fail(base + at + length - 4, `expected the block length ${length} again, found ${trailer}`)
-          break
-        }
-        if (type === PCAPNG_SECTION_HEADER) {
-          const major = view.getUint16(at + 12, littleEndian)
-          if (major !== 1) {
-            const minor = view.getUint16(at + 14, littleEndian)
-            fail(base + at + 12, `expected section version 1.x, found ${major}.${minor}`)
-            break
-          }
-          notes.addSection(interfaces)
-          interfaces = []
-          started = true
-          walkPcapngOptions(view, at + 24, at + length - 4, littleEndian, visitComment)
-          at += length
-          continue
-        }
-        if (type === INTERFACE_DESCRIPTION) {
-          if (interfaces.length >= MAXIMUM_INTERFACES) {
-            fail(base + at, `expected at most ${MAXIMUM_INTERFACES} interfaces in a section, found one more`)
-            break
-          }
-          interfaces.push(
-            readPcapngInterface(
-              data,
-              view,
-              at + 8,
-              at + length - 4,
-              littleEndian,
-              interfaces.length,
-              warnings,
-              notes,
-            ),
-          )
-          at += length
-          continue
-        }
-        if (type === INTERFACE_STATISTICS) {
-          const described = interfaces[view.getUint32(at + 8, littleEndian)]
-          readPcapngStatistics(data, view, at + 20, at + length - 4, littleEndian, described, notes)
-          at += length
-          continue
-        }
-        // a packet: where its bytes begin, whose interface, how long
-        const simple = type === SIMPLE_PACKET
-        const id = simple
-          ? 0
-          : type === ENHANCED_PACKET
-            ? view.getUint32(at + 8, littleEndian)
-            : view.getUint16(at + 8, littleEndian)
-        const source = interfaces[id]
-        if (source === undefined) {
-          fail(
-            base + at + 8,
-            interfaces.length === 0
-              ? 'expected a description of an interface before the first packet, found none'
-              : `expected an interface number below ${interfaces.length}, found ${id}`,
-          )
-          break
-        }
-        const start = at + (simple ? 12 : 28)
-        const room = at + length - 4 - start
-        const wire = view.getUint32(at + (simple ? 8 : 24), littleEndian)
-        let captured: number
-        if (simple) {
-          captured = source.snapLength === 0 ? wire : Math.min(wire, source.snapLength)
-          captured = Math.min(captured, room)
-        } else {
-          captured = view.getUint32(at + 20, littleEndian)
-        }
-        if (captured > room || captured > MAXIMUM_CAPTURED_BYTES) {
-          fail(
-            base + at + (simple ? 8 : 20),
-            `packet ${batch.firstFrame + n + 1}: expected a captured length of at most ${Math.min(room, MAXIMUM_CAPTURED_BYTES)}, found ${captured}`,
-          )
-          break
-        }
-        if (captured > wire && !warnedLength) {
-          warnedLength = true
-          warnings.add(`packet ${batch.firstFrame + n + 1}: captured ${captured} bytes of ${wire}`)
-        }
-        if (wire > MAXIMUM_WIRE_BYTES) implausibleLengths++
-        if (simple) {
-          timestampMicros[n] = Number.NaN
-          timestampSubNanos[n] = 0
-        } else {
-          const high = view.getUint32(at + 12, littleEndian)
-          const low = view.getUint32(at + 16, littleEndian)
-          writeTicks(timestampMicros, timestampSubNanos, n, source.ticks, high, low)
-          if (Number.isNaN(timestampMicros[n]!)) unusableTimes++
-        }
-        if (!simple) {
-          // most packets have no options
-          const options = start + ((captured + 3) & ~3)
-          const optionsEnd = at + length - 4
-          if (optionsEnd - options >= 4) {
-            walkPcapngOptions(
-              view,
-              options,
-              optionsEnd,
-              littleEndian,
-              type === ENHANCED_PACKET ? visitPacketOption : visitComment,
-            )
-          }
-          if (type === PACKET_OBSOLETE) {
-            const drops = view.getUint16(at + 10, littleEndian)
-            if (drops !== DROPS_UNKNOWN) notes.addDropped(drops)
-          }
-        }
-        offset[n] = start
-        capturedBytes[n] = captured
-        wireBytes[n] = wire
-        linkType[n] = source.linkType
-        n++
-        at += length
-      }
-      batch.count = n
-      return at
-    },
+  #isLengthAgain(at: number, length: number): boolean {
+    const trailer = this.#view.getUint32(at, this.#littleEndian)
+    return trailer === length || this.#fail(at, `expected the block length ${length} again, found ${trailer}`)
   }
-  return reader
+
+  #readSection(at: number, end: number): boolean {
+    const major = this.#view.getUint16(at + 12, this.#littleEndian)
+    if (major !== 1) {
+      const minor = this.#view.getUint16(at + 14, this.#littleEndian)
+      return this.#fail(at + 12, `expected section version 1.x, found ${major}.${minor}`)
+    }
+    this.#notes.addSection(this.#interfaces)
+    this.#interfaces = []
+    this.started = true
+    this.#walkOptions(at + 24, end, () => {})
+    return true
+  }
+
+  /** if_tsresol and if_tsoffset count where they come first. */
+  #readInterface(at: number, end: number): boolean {
+    const view = this.#view
+    const littleEndian = this.#littleEndian
+    const number = this.#interfaces.length
+    if (number >= MAXIMUM_INTERFACES) {
+      return this.#fail(at, `expected at most ${MAXIMUM_INTERFACES} interfaces in a section, found one more`)
+    }
+    let resolution: number | undefined
+    let offsetSeconds: bigint | undefined
+    const overrun = this.#walkOptions(at + 16, end, (code, value, length) => {
+      if (code === OPTION_TSRESOL && length >= 1) resolution ??= view.getUint8(value)
+      if (code === OPTION_TSOFFSET && length >= 8) offsetSeconds ??= view.getBigInt64(value, littleEndian)
+    })
+    if (overrun >= 0) {
+      this.#warnings.add(`interface ${number}: an option of ${overrun} bytes runs past its block`)
+    }
+    this.#interfaces.push({
+      linkType: view.getUint16(at + 8, littleEndian),
+      snapLength: view.getUint32(at + 12, littleEndian),
+      ticks:
+        resolution === undefined && offsetSeconds === undefined
+          ? MICROSECOND_TICKS
+          : tickLength(resolution ?? 6, offsetSeconds ?? 0n),
+      received: Number.NaN,
+      dropped: Number.NaN,
+      systemDropped: Number.NaN,
+    })
+    return true
+  }
+
+  /** Takes over the totals that the block states. */
+  #readStatistics(at: number, end: number): void {
+    const view = this.#view
+    const littleEndian = this.#littleEndian
+    const source = this.#interfaces[view.getUint32(at + 8, littleEndian)]
+    this.#walkOptions(at + 20, end, (code, value, length) => {
+      if (source === undefined || length < 8) return
+      if (code === OPTION_RECEIVED) source.received = readUint64(view, value, littleEndian)
+      if (code === OPTION_DROPPED) source.dropped = readUint64(view, value, littleEndian)
+      if (code === OPTION_SYSTEM_DROPPED) source.systemDropped = readUint64(view, value, littleEndian)
+    })
+  }
+
+  #readSimplePacket(at: number, end: number, batch: FrameBatch): boolean {
+    const source = this.#sourceOf(0, at)
+    if (source === null) return false
+    const start = at + 12
+    const room = end - start
+    const wire = this.#view.getUint32(at + 8, this.#littleEndian)
+    const limit = source.snapLength === 0 ? wire : source.snapLength
+    const captured = Math.min(wire, limit, room)
+    const n = batch.count
+    if (!this.#addFrame(batch, source, at + 8, start, captured, room, wire)) return false
+    batch.timestampMicros[n] = Number.NaN
+    batch.timestampSubNanos[n] = 0
+    return true
+  }
+
+  #readPacket(type: number, at: number, end: number, batch: FrameBatch): boolean {
+    const view = this.#view
+    const littleEndian = this.#littleEndian
+    const isEnhanced = type === ENHANCED_PACKET
+    const id = isEnhanced ? view.getUint32(at + 8, littleEndian) : view.getUint16(at + 8, littleEndian)
+    const source = this.#sourceOf(id, at)
+    if (source === null) return false
+    const start = at + 28
+    const captured = view.getUint32(at + 20, littleEndian)
+    const wire = view.getUint32(at + 24, littleEndian)
+    const n = batch.count
+    if (!this.#addFrame(batch, source, at + 20, start, captured, end - start, wire)) return false
+    const high = view.getUint32(at + 12, littleEndian)
+    const low = view.getUint32(at + 16, littleEndian)
+    writeTicks(batch.timestampMicros, batch.timestampSubNanos, n, source.ticks, high, low)
+    if (Number.isNaN(batch.timestampMicros[n]!)) this.odd.unusableTimes++
+    // most packets have no options
+    const options = start + ((captured + 3) & ~3)
+    if (end - options >= 4) this.#walkOptions(options, end, isEnhanced ? this.#visitPacketOption : () => {})
+    if (!isEnhanced) {
+      const drops = view.getUint16(at + 10, littleEndian)
+      if (drops !== DROPS_UNKNOWN) this.#notes.addDropped(drops)
+    }
+    return true
+  }
+
+  /** Made once, as a packet may have options. */
+  readonly #visitPacketOption = (code: number, at: number, length: number): void => {
+    if (code !== OPTION_DROP_COUNT || length < 8) return
+    this.#notes.addDropped(readUint64(this.#view, at, this.#littleEndian))
+  }
+
+  #sourceOf(id: number, at: number): PcapngInterface | null {
+    const count = this.#interfaces.length
+    if (id < count) return this.#interfaces[id]!
+    this.#fail(
+      at + 8,
+      count === 0
+        ? 'expected a description of an interface before the first packet, found none'
+        : `expected an interface number below ${count}, found ${id}`,
+    )
+    return null
+  }
+
+  /** Adds all of a frame but its time. @param lengthAt - where the length is that an error names */
+  #addFrame(
+    batch: FrameBatch,
+    source: PcapngInterface,
+    lengthAt: number,
+    start: number,
+    captured: number,
+    room: number,
+    wire: number,
+  ): boolean {
+    const n = batch.count
+    if (captured > room || captured > MAXIMUM_CAPTURED_BYTES) {
+      const most = Math.min(room, MAXIMUM_CAPTURED_BYTES)
+      const packet = `packet ${batch.firstFrame + n + 1}`
+      return this.#fail(
+        lengthAt,
+        `${packet}: expected a captured length of at most ${most}, found ${captured}`,
+      )
+    }
+    if (captured > wire && !this.#warnedLength) {
+      this.#warnedLength = true
+      this.#warnings.add(`packet ${batch.firstFrame + n + 1}: captured ${captured} bytes of ${wire}`)
+    }
+    if (wire > MAXIMUM_WIRE_BYTES) this.odd.implausibleLengths++
+    batch.offset[n] = start
+    batch.capturedBytes[n] = captured
+    batch.wireBytes[n] = wire
+    batch.linkType[n] = source.linkType
+    batch.count = n + 1
+    return true
+  }
+
+  /**
+   * Options (section 3.5): code, length, value padded to four bytes, until opt_endofopt or the block's end. Keeps the
+   * comments, and calls `visit` with each other option's place and length. Returns the length of an option that runs
+   * past the block, which ends the list; −1 if there is none.
+   */
+  #walkOptions(from: number, end: number, visit: (code: number, at: number, length: number) => void): number {
+    const view = this.#view
+    for (let at = from; end - at >= 4; ) {
+      const code = view.getUint16(at, this.#littleEndian)
+      const length = view.getUint16(at + 2, this.#littleEndian)
+      if (code === OPTION_END) break
+      if (at + 4 + length > end) return length
+      if (code === OPTION_COMMENT) this.#notes.addComment(this.#data, at + 4, length)
+      else visit(code, at + 4, length)
+      at += 4 + ((length + 3) & ~3)
+    }
+    return -1
+  }
 }

@@ -12,7 +12,7 @@
  * is shorter. Each frame is copied once or twice, through a view that is made for it.
  */
 import { ArgumentError } from '@oddflow/core'
-import { createFrameBatch, type FrameBatch } from './packet-batch.js'
+import { copyFrame, createFrameBatch, type FrameBatch } from './packet-batch.js'
 
 /** Frames that a reorder window holds unless the caller says otherwise. */
 export const DEFAULT_WINDOW_FRAMES = 1024
@@ -93,8 +93,7 @@ export function createReorderWindow(
     const turns = sort(total)
     for (let r = 0; r < count; r++) {
       const n = turns[r]!
-      copyColumns(held.frames, n, out, r)
-      out.offset[r] = held.frames.offset[n]!
+      copyFrame(held.frames, n, out, r)
       const micros = held.micros[n]!
       const sub = held.subNanos[n]!
       if (micros < outMicros || (micros === outMicros && sub < outSubNanos)) {
@@ -179,18 +178,10 @@ function append(
   const at = from.offset[i]!
   frames.data.set(from.data.subarray(at, at + length), store.bytes)
   const n = frames.count++
-  copyColumns(from, i, frames, n)
+  copyFrame(from, i, frames, n)
   frames.offset[n] = store.bytes
   store.bytes += length
   store.micros[n] = micros
   store.subNanos[n] = subNanos
   store.source[n] = source
-}
-
-function copyColumns(from: FrameBatch, i: number, to: FrameBatch, n: number): void {
-  to.capturedBytes[n] = from.capturedBytes[i]!
-  to.wireBytes[n] = from.wireBytes[i]!
-  to.timestampMicros[n] = from.timestampMicros[i]!
-  to.timestampSubNanos[n] = from.timestampSubNanos[i]!
-  to.linkType[n] = from.linkType[i]!
 }

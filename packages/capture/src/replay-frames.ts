@@ -10,7 +10,7 @@
  * The clock is the caller's: only its differences count, and a test's clock needs no real time.
  */
 import { ArgumentError } from '@oddflow/core'
-import { createFrameBatch, type FrameBatch } from './packet-batch.js'
+import { copyFrame, createFrameBatch, type FrameBatch } from './packet-batch.js'
 
 /** The clock that sets the pace of a replay. */
 export interface ReplayClock {
@@ -98,10 +98,5 @@ function copyFrames(from: FrameBatch, start: number, end: number, to: FrameBatch
   to.count = end - start
   to.firstFrame = from.firstFrame + start
   to.data = from.data
-  to.offset.set(from.offset.subarray(start, end))
-  to.capturedBytes.set(from.capturedBytes.subarray(start, end))
-  to.wireBytes.set(from.wireBytes.subarray(start, end))
-  to.timestampMicros.set(from.timestampMicros.subarray(start, end))
-  to.timestampSubNanos.set(from.timestampSubNanos.subarray(start, end))
-  to.linkType.set(from.linkType.subarray(start, end))
+  for (let i = start; i < end; i++) copyFrame(from, i, to, i - start)
 }
