@@ -72,7 +72,7 @@ export const REQUIRED_TRIES = 9
 
 /** Bisection ends where a step is less than a quarter. */
 const SMALLEST_RATIO = 1.25
-/** No feature of anybody's rows should be so large. */
+/** Larger than any feature should be. */
 const FAR = 1e9
 /** 2026-01-01T00:00:00Z */
 const START_MICROS = 1_767_225_600_000_000
@@ -166,11 +166,7 @@ function createFrameJudge(saved: SavedModel, { routerMac }: MadeSite): FrameJudg
   }
 }
 
-interface Flows {
-  createBatch: typeof createPacketBatch
-  add(packets: ReturnType<typeof createPacketBatch>): void
-  endCapture(): void
-}
+type Flows = Pick<ReturnType<typeof createFlowExtractor>, 'createBatch' | 'add' | 'endCapture'>
 
 /** Idle-gap rules need whole flows, so those are collected first. */
 function createFlows(

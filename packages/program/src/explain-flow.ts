@@ -30,9 +30,7 @@ import {
 } from './flow-reasons.js'
 import { printable } from './messages.js'
 
-/** How rare a score is among normal flows, from the model's training data. */
-
-/** The conformal p-value of a score, or a bound on it. */
+/** How rare a score is among normal flows: its conformal p-value, or a bound on it. */
 export interface Rarity {
   /** At most this share of normal flows has a score as low. */
   readonly atMost: number
@@ -67,7 +65,7 @@ export function rarityText({ atMost, flows }: Rarity, kind: 'flow' | 'row' = 'fl
 }
 
 /**
- * The meaning of a row's columns: mostly fixed by place; in IAT+SIZE rows it also depends on the flow's length.
+ * The columns of a row: fixed by place, except in IAT+SIZE rows, where they depend on the flow's packets (null: unknown).
  *
  * A row iat1, size1, iat2, size2, … of p packets is D = 2p − 1 wide (packages/flows, feature-sets/iat-size.ts). A flow
  * of n < p packets ends with size(n) in column 2n − 2, where a longer one has iat(n), followed by zeros for nothing. A
@@ -78,14 +76,6 @@ export function rarityText({ atMost, flows }: Rarity, kind: 'flow' | 'row' = 'fl
  * seconds, or microseconds where the contract counts those, is mistaken for one.) Unscaling is exact only up to
  * rounding, so numbers nearer to 0 than any time or size count as 0.
  */
-
-/** null where the row holds nothing: its flow is shorter. */
-type RowColumns = readonly (FeatureColumn | null)[]
-
-const LEAST_FRAME_BYTES = 14
-/** Times are of whole microseconds; in seconds, too. */
-
-/** `packets` of the row's flow; null if unknown. */
 function createRowColumns(
   contract: FeatureContract,
   columns: readonly FeatureColumn[],
@@ -109,6 +99,10 @@ function createRowColumns(
   }
 }
 
+/** null where the row holds nothing: its flow is shorter. */
+type RowColumns = readonly (FeatureColumn | null)[]
+
+const LEAST_FRAME_BYTES = 14
 const LONGEST_NAME = 60
 
 /** Names for columns of bare rows; a name that is empty, repeated or equal to another column's number is not used. */
@@ -209,6 +203,8 @@ interface Topic {
   readonly text: string | null
 }
 
+type TopicsOf = (judged: JudgedRow, explanation: ScoreExplanation, weights: ColumnWeights) => Topic[]
+
 /** @param names of the columns, if a file of bare rows has any: shown instead of x1, x2 … */
 export function createFlowExplainer(
   { detector, contract }: SavedModel,
@@ -216,43 +212,42 @@ export function createFlowExplainer(
 ): FlowExplainer {
   const explainer = createExplainer(detector)
   if (explainer === null) return () => NOTHING
-  const isSummary = contract.featureSet === 'flow-summary'
   const { categoryColumn = -1 } = detector.scaler
   const columns = contract.featureSet === 'rows' ? namedColumns(contract, names) : featureColumns(contract)
-  const columnsOf = createRowColumns(contract, columns)
-  // their examples are means, not real flows: only column places are known
-  const isOfMeans = detector.kind === 'gmm' || detector.kind === 'pca'
-  const keepsPlaces = contract.featureSet === 'rows' || hasFixedColumns(contract)
-
-  return (judged) => {
-    const { row, score, threshold } = judged
-    const explanation = explainer.explain(row, score, threshold)
-    const { mode } = explanation
-    const weights = weightsOf(explanation, threshold - score)
-    const topics = (isSummary ? summaryTopics : namedTopics)(judged, explanation, weights)
-    const features = topics.map(({ feature }) => feature)
-    const reasons = reasonsOf(topics)
-    const nearestBytes = isSummary
-      ? {
-          initiator: bytesIn(explanation.nearestRow, 'initiator'),
-          responder: bytesIn(explanation.nearestRow, 'responder'),
-        }
-      : null
-    return { reason: features.length === 0 ? 'whole' : 'features', reasons, mode, features, nearestBytes }
-  }
-
-  function bytesIn(values: Float64Array, end: FlowEnd): number {
+  const isSummary = contract.featureSet === 'flow-summary'
+  const topicsOf = isSummary
+    ? summaryTopics(columns, categoryColumn)
+    : namedTopics(columns, categoryColumn, {
+        columnsOf: createRowColumns(contract, columns),
+        isOfMeans: detector.kind === 'gmm' || detector.kind === 'pca',
+        keepsPlaces: contract.featureSet === 'rows' || hasFixedColumns(contract),
+      })
+  const bytesIn = (values: Float64Array, end: FlowEnd): number => {
     const column = columns.findIndex(({ name }) => name === `${end}_bytes`)
     return measuredValue(columns[column]!, values[column]!)
   }
+  return (judged) => {
+    const { row, score, threshold } = judged
+    const explanation = explainer.explain(row, score, threshold)
+    const { mode, nearestRow } = explanation
+    const topics = topicsOf(judged, explanation, weightsOf(explanation, threshold - score))
+    return {
+      reason: topics.length === 0 ? 'whole' : 'features',
+      reasons: reasonsOf(topics),
+      mode,
+      features: topics.map(({ feature }) => feature),
+      nearestBytes: isSummary
+        ? { initiator: bytesIn(nearestRow, 'initiator'), responder: bytesIn(nearestRow, 'responder') }
+        : null,
+    }
+  }
+}
 
-  function summaryTopics(
-    { row, viewpoint = 'initiator' }: JudgedRow,
-    { nearestRow, typicalRow, columns: surprises }: ScoreExplanation,
-    weights: ColumnWeights,
-  ): Topic[] {
-    const measured = (values: Float64Array, at: number): number => measuredValue(columns[at]!, values[at]!)
-    const at = (name: string): number => columns.findIndex((column) => column.name === name)
+/** Of flow summaries: a family of columns that say much the same is one topic, shown by its column of most weight. */
+function summaryTopics(columns: readonly FeatureColumn[], categoryColumn: number): TopicsOf {
+  const measured = (values: Float64Array, at: number): number => measuredValue(columns[at]!, values[at]!)
+  const at = (name: string): number => columns.findIndex((column) => column.name === name)
+  return ({ row, viewpoint = 'initiator' }, { nearestRow, typicalRow, columns: surprises }, weights) => {
     const packets = {
       initiator: measured(row, at('initiator_packets')),
       responder: measured(row, at('responder_packets')),
@@ -264,50 +259,57 @@ export function createFlowExplainer(
     >()
     for (const [column, weight] of weights.of) {
       const topic = topicOf(columns[column]!.name, packets, isKnown)
-      const found = { topic, column: at(topic.name), largest: weight, weight }
       const earlier = families.get(topic.family)
-      if (earlier === undefined) families.set(topic.family, found)
-      else if (weight > earlier.largest) Object.assign(earlier, found, { weight: earlier.weight + weight })
-      else earlier.weight += weight
+      families.set(topic.family, {
+        ...(earlier === undefined || weight > earlier.largest
+          ? { topic, column: at(topic.name), largest: weight }
+          : earlier),
+        weight: (earlier?.weight ?? 0) + weight,
+      })
     }
     return telling([...families.values()], weights, categoryColumn).map(({ topic, column, weight }) => {
       const value = measured(row, column)
       const nearest = measured(nearestRow, column)
-      const usual = surprises?.usual ?? null
-      const text =
-        column === categoryColumn
-          ? serviceReason(row[column]!, surprises?.category === 'rare')
-          : reasonText(
-              topic,
-              {
-                value,
-                nearest,
-                usual:
-                  usual === null
-                    ? null
-                    : { low: measured(usual.low, column), high: measured(usual.high, column) },
-              },
-              viewpoint,
-            )
-      const typical = typicalRow === null ? null : measured(typicalRow, column)
-      const { name: feature } = columns[column]!
-      const unit = measuredUnit(columns[column]!)
+      const { low, high } = surprises?.usual ?? {}
+      const usual =
+        low === undefined || high === undefined
+          ? null
+          : { low: measured(low, column), high: measured(high, column) }
       const isUnknown = column === categoryColumn
-      // normal flows have their own services: the row's is shown in their place
-      const normal = isUnknown ? null : nearest
       return {
         isUnknown,
-        feature: { name: feature, unit, value, nearest: normal, typical, gain: weight },
-        text,
+        feature: {
+          name: columns[column]!.name,
+          unit: measuredUnit(columns[column]!),
+          value,
+          // normal flows have their own services: the row's is shown in their place
+          nearest: isUnknown ? null : nearest,
+          typical: typicalRow === null ? null : measured(typicalRow, column),
+          gain: weight,
+        },
+        text: isUnknown
+          ? serviceReason(row[column]!, surprises?.category === 'rare')
+          : reasonText(topic, { value, nearest, usual }, viewpoint),
       }
     })
   }
+}
 
-  function namedTopics(
-    { row, packets }: JudgedRow,
-    { nearestRow, typicalRow, columns: surprises }: ScoreExplanation,
-    weights: ColumnWeights,
-  ): Topic[] {
+interface NamedRules {
+  readonly columnsOf: ReturnType<typeof createRowColumns>
+  /** The model's examples are means, not real flows: only column places are known. */
+  readonly isOfMeans: boolean
+  /** A column means the same in all rows. */
+  readonly keepsPlaces: boolean
+}
+
+/** Of other feature sets: a feature's name is a topic. */
+function namedTopics(
+  columns: readonly FeatureColumn[],
+  categoryColumn: number,
+  { columnsOf, isOfMeans, keepsPlaces }: NamedRules,
+): TopicsOf {
+  return ({ row, packets }, { nearestRow, typicalRow, columns: surprises }, weights) => {
     const own = { values: row, columns: columnsOf(row, packets) }
     const remembered = (values: Float64Array): NamedRow => ({
       values,
@@ -323,39 +325,32 @@ export function createFlowExplainer(
       if (earlier === undefined) byName.set(column.name, { column: at, of: column, weight })
       else earlier.weight += weight
     }
-    return telling([...byName.values()], weights, categoryColumn).map(
-      ({ column: at, of: { name, unit }, weight }) => {
-        const value = featureOf(own, name)
-        const normal = featureOf(nearest, name)
-        const usual = keepsPlaces ? (surprises?.usual ?? null) : null
-        const text =
-          at === categoryColumn
-            ? `${name} ${value} was ${surprises?.category === 'rare' ? 'rarely or ' : ''}never seen`
-            : value === null || normal === null
-              ? lackText({ name, unit }, value, normal)
-              : told(
-                  {
-                    value,
-                    nearest: normal,
-                    usual: usual === null ? null : { low: usual.low[at]!, high: usual.high[at]! },
-                  },
-                  plainScale(unit),
-                  (shown) => `${name} ${shown}`,
-                )
-        return {
-          isUnknown: at === categoryColumn,
-          feature: {
-            name,
-            unit,
-            value,
-            nearest: at === categoryColumn ? null : normal,
-            typical: typical === null ? null : featureOf(typical, name),
-            gain: weight,
-          },
-          text,
-        }
-      },
-    )
+    const { low, high } = (keepsPlaces ? surprises?.usual : null) ?? {}
+    const textOf = (at: number, { name, unit }: FeatureColumn, value: number | null): string => {
+      const normal = featureOf(nearest, name)
+      if (value === null || normal === null) return lackText({ name, unit }, value, normal)
+      const usual = low === undefined || high === undefined ? null : { low: low[at]!, high: high[at]! }
+      return told({ value, nearest: normal, usual }, plainScale(unit), (shown) => `${name} ${shown}`)
+    }
+    return telling([...byName.values()], weights, categoryColumn).map(({ column: at, of, weight }) => {
+      const { name, unit } = of
+      const value = featureOf(own, name)
+      const isUnknown = at === categoryColumn
+      return {
+        isUnknown,
+        feature: {
+          name,
+          unit,
+          value,
+          nearest: isUnknown ? null : featureOf(nearest, name),
+          typical: typical === null ? null : featureOf(typical, name),
+          gain: weight,
+        },
+        text: isUnknown
+          ? `${name} ${value} was ${surprises?.category === 'rare' ? 'rarely or ' : ''}never seen`
+          : textOf(at, of, value),
+      }
+    })
   }
 }
 

@@ -37,12 +37,10 @@ import { FileError, fileError, UsageError } from './messages.js'
 import { atEnd, holdSignals, isRunning, writeFully } from './process.js'
 
 /**
- * The temporary files of openWholeFile: their names, and the removal of those left by a SIGKILL or power cut.
- *
- * A name shows its owner: `.oddflow-TARGET-PROCESS-RANDOM.tmp`, where TARGET stands for this machine and the target's
- * name. The next write to the target removes such files if their last write is more than an hour old and their process
- * is gone. Both conditions are needed: a writer may wait for its input for hours, and a process of another container is
- * not visible from here. Files in doubt stay; an error here does not affect the write.
+ * Temporary files of openWholeFile: `.oddflow-TARGET-PROCESS-RANDOM.tmp`, where TARGET stands for this machine and the
+ * target's name. After a SIGKILL or power cut one may be left: the next write to the target removes those whose last write
+ * is more than an hour old and whose process is gone. Both conditions are needed: a writer may wait for its input for
+ * hours, and a process of another container is not visible from here.
  */
 
 const STALE_AFTER_MILLIS = 3600 * 1000
@@ -53,29 +51,34 @@ export function temporaryName(target: string): string {
   return join(dirname(target), `${prefixOf(target)}${process.pid}-${random}.tmp`)
 }
 
-/**
- * Removes leftovers of earlier writes to `target`. @param nowMillis by the clock of the file system, which may be
- * another machine's.
- */
+/** @param nowMillis by the clock of the file system, which may be another machine's. */
 function removeStaleFiles(target: string, nowMillis: number): void {
-  const prefix = prefixOf(target)
-  const folder = dirname(target)
-  for (const name of namesIn(folder)) {
-    const found = name.startsWith(prefix) ? REST.exec(name.slice(prefix.length)) : null
-    if (found !== null && !isRunning(Number(found[1]))) {
-      removeIfOlder(join(folder, name), nowMillis - STALE_AFTER_MILLIS)
-    }
-  }
+  const pattern = new RegExp(`^\\${prefixOf(target)}(\\d{1,10})-[0-9a-f]{16}\\.tmp$`)
+  removeLeftovers(
+    dirname(target),
+    pattern,
+    (stat) => stat.isFile() && stat.mtimeMs < nowMillis - STALE_AFTER_MILLIS,
+  )
 }
 
-/** Process and random part. */
-const REST = /^(\d{1,10})-[0-9a-f]{16}\.tmp$/
+const prefixOf = (target: string): string => `.oddflow-${hashHere(basename(target), 16)}-`
 
-function prefixOf(target: string): string {
-  const tie = createHash('sha256')
-    .update(`${hostname()}\0${basename(target)}`)
-    .digest('hex')
-  return `.oddflow-${tie.slice(0, 16)}-`
+/** So many digits that stand for a text on this machine. */
+const hashHere = (text: string, digits: number): string =>
+  createHash('sha256').update(`${hostname()}\0${text}`).digest('hex').slice(0, digits)
+
+/** Removes what programs that are gone left in a folder: names that match, with the process as their first group. */
+function removeLeftovers(folder: string, pattern: RegExp, isOurs: (stat: Stats) => boolean): void {
+  for (const name of namesIn(folder)) {
+    const found = pattern.exec(name)
+    if (found === null || isRunning(Number(found[1]))) continue
+    try {
+      const path = join(folder, name)
+      if (isOurs(lstatSync(path))) rmSync(path, { recursive: true })
+    } catch {
+      // another program was faster, or it is not ours to remove
+    }
+  }
 }
 
 function namesIn(folder: string): string[] {
@@ -83,15 +86,6 @@ function namesIn(folder: string): string[] {
     return readdirSync(folder)
   } catch {
     return [] // a folder may take files and not show them
-  }
-}
-
-function removeIfOlder(path: string, thanMillis: number): void {
-  try {
-    const stat = lstatSync(path)
-    if (stat.isFile() && stat.mtimeMs < thanMillis) unlinkSync(path)
-  } catch {
-    // another write was faster, or it is not ours to remove
   }
 }
 
@@ -163,11 +157,9 @@ function tooLong(path: string, bound: number): FileError {
 }
 
 /**
- * A temporary folder of the program, removed when the program ends.
- *
- * SIGKILL and a power cut leave it. Its name shows its owner: `PREFIX-SPACE-PROCESS-RANDOM`, where SPACE stands for
- * this machine and its process-number space (a container has its own). The next program that opens such a folder
- * removes those of this user whose process is gone. Folders in doubt stay.
+ * A temporary folder, removed when the program ends: `PREFIX-SPACE-PROCESS-RANDOM`, where SPACE stands for this machine
+ * and its space of process numbers (a container has its own). SIGKILL and a power cut leave it; the next program that
+ * opens such a folder removes those of this user whose process is gone.
  */
 
 export interface ScratchFolder {
@@ -179,40 +171,23 @@ export interface ScratchFolder {
 /** `prefix` says whose it is. */
 export function openScratchFolder(prefix: string): ScratchFolder {
   const folder = tmpdir()
-  const space = spaceName()
-  removeStale(folder, space)
+  const space = hashHere(processSpace(), 12)
+  const own = process.getuid?.()
+  removeLeftovers(
+    folder,
+    new RegExp(`^[a-z-]+-${space}-(\\d{1,10})-[A-Za-z0-9]{6}$`),
+    (stat) => stat.isDirectory() && (own === undefined || stat.uid === own),
+  )
   const path = mkdtempSync(join(folder, `${prefix}-${space}-${process.pid}-`))
   return { path, remove: atEnd(() => rmSync(path, { recursive: true, force: true })) }
 }
 
-function spaceName(): string {
-  let space = ''
+/** Of process numbers; empty where the system does not show it. */
+function processSpace(): string {
   try {
-    space = readlinkSync('/proc/self/ns/pid')
+    return readlinkSync('/proc/self/ns/pid')
   } catch {
-    // no Linux, or none of it shown
-  }
-  return createHash('sha256').update(`${hostname()}\0${space}`).digest('hex').slice(0, 12)
-}
-
-function removeStale(folder: string, space: string): void {
-  const own = new RegExp(`^[a-z-]+-${space}-(\\d{1,10})-[A-Za-z0-9]{6}$`)
-  try {
-    for (const name of readdirSync(folder)) {
-      const found = own.exec(name)
-      if (found !== null && !isRunning(Number(found[1]))) removeOwn(join(folder, name))
-    }
-  } catch {
-    // a folder may take new ones and not show them
-  }
-}
-
-function removeOwn(path: string): void {
-  try {
-    const stat = lstatSync(path)
-    if (stat.isDirectory() && stat.uid === (process.getuid?.() ?? stat.uid)) rmSync(path, { recursive: true })
-  } catch {
-    // another program was faster, or it is not ours to remove
+    return ''
   }
 }
 
@@ -296,7 +271,7 @@ function openSpecial(path: string, naming: Naming): WholeFile {
     path,
     canPatch: false,
     write: (bytes) => naming(() => writeAll(fd, bytes, null)),
-    patch: () => {},
+    patch() {},
     commit: () => naming(close),
     abandon: close,
   }
@@ -307,9 +282,9 @@ function standardOutput(): WholeFile {
     path: 'standard output',
     canPatch: false,
     write: (bytes) => writeFully(1, bytes),
-    patch: () => {},
-    commit: () => {},
-    abandon: () => {},
+    patch() {},
+    commit() {},
+    abandon() {},
   }
 }
 
@@ -326,11 +301,6 @@ function writeAll(fd: number, bytes: Uint8Array, offset: number | null): void {
     at += writeSync(fd, bytes, at, bytes.length - at, offset === null ? null : offset + at)
   }
 }
-
-/**
- * Writes a file in one go, and checks beforehand whether it can be written. openWholeFile explains how it is whole or
- * absent.
- */
 
 /** Writes all of `content`, atomically for ordinary files. Throws FileError that names `path`. */
 export function writeFileWhole(path: string, content: Uint8Array | string): void {

@@ -23,13 +23,7 @@ import {
 import { createScoreWorkspace, isNovel, type SavedModel, scoreSamples } from '@oddflow/detectors'
 import { type FlowRecord, judgeOnePacket } from '@oddflow/flows'
 
-/**
- * LocalNetworks: the addresses of this side, so that an alert can name the device end of a flow.
- *
- * By default, the ranges without routes on the Internet: RFC 1918, RFC 6598 (shared address space), RFC 3927 and RFC
- * 4291 (link-local), RFC 4193 (unique local).
- */
-
+/** Ranges without routes on the Internet: RFC 1918, 6598 (shared), 3927 and 4291 (link-local), 4193 (unique local). */
 export const PRIVATE_NETWORKS: readonly string[] = [
   '10.0.0.0/8',
   '172.16.0.0/12',
@@ -79,11 +73,7 @@ function maskOf(bits: number): number {
   return bits >= 32 ? 0xffffffff : (0xffffffff << (32 - bits)) >>> 0
 }
 
-/**
- * The device end of a flow: the end in a local network, or the initiator if both or neither are. A device is identified
- * by its MAC address, or by its IP address on links without MAC addresses.
- */
-
+/** Whether the responder is the device of a flow: the end in a local network, or the initiator if both or neither are. */
 export function isResponderDevice(record: FlowRecord, localNetworks: readonly Network[]): boolean {
   const { ipVersion, initiatorAddress, responderAddress } = record
   const isLocal = (address: Uint32Array): boolean =>
@@ -114,22 +104,14 @@ export function createDeviceNumbers(): (record: FlowRecord) => number {
   const captures = new Map<number, Map<number | string, number>>()
   let count = 0
   return (record) => {
-    let devices = captures.get(record.captureIndex)
-    if (devices === undefined) {
-      devices = new Map()
-      captures.set(record.captureIndex, devices)
-    }
+    const devices = captures.get(record.captureIndex) ?? new Map<number | string, number>()
+    captures.set(record.captureIndex, devices)
     const isResponder = isResponderDevice(record, localNetworks)
     const mac = macNumber(isResponder ? record.responderMac : record.initiatorMac)
-    const device =
-      mac !== 0
-        ? mac
-        : formatAddress(isResponder ? record.responderAddress : record.initiatorAddress, 0, record.ipVersion)
-    let number = devices.get(device)
-    if (number === undefined) {
-      number = count++
-      devices.set(device, number)
-    }
+    const address = isResponder ? record.responderAddress : record.initiatorAddress
+    const device = mac !== 0 ? mac : formatAddress(address, 0, record.ipVersion)
+    const number = devices.get(device) ?? count++
+    devices.set(device, number)
     return number
   }
 }

@@ -8,8 +8,6 @@
 import { createFrameBatch, type FrameBatch } from '@oddflow/capture'
 import { exp, log, type Rng } from '@oddflow/core'
 
-/** Made frames in batches, as a capture reader gives them. */
-
 const BATCH_BYTES_PER_FRAME = 1514
 const [LINKTYPE_ETHERNET, LINKTYPE_RAW] = [1, 101]
 
@@ -100,49 +98,23 @@ export function createPacketMaker(clock: MadeClock): PacketMaker {
   const frame: MadeFrame = { timestampMicros: 0, bytes: buffer }
   let identification = 0
 
-  /** Writes link and IP header; returns where the transport header begins. */
-  const writeHeaders = (from: MadeEnd, to: MadeEnd, protocol: number, transportBytes: number): number => {
-    const isIpv4 = from.address.length === 4
-    let at = 0
-    if (from.mac !== null && to.mac !== null) {
-      buffer.set(to.mac, 0)
-      buffer.set(from.mac, 6)
-      put16(buffer, 12, isIpv4 ? 0x0800 : 0x86dd)
-      at = ETHERNET_BYTES
-    }
-    if (!isIpv4) {
-      put16(buffer, at, 0x6000)
-      put16(buffer, at + 2, 0)
-      put16(buffer, at + 4, transportBytes)
-      buffer[at + 6] = protocol
-      buffer[at + 7] = from.hopLimit
-      buffer.set(from.address, at + 8)
-      buffer.set(to.address, at + 24)
-      return at + 40
-    }
-    identification = (identification + 1) & 0xffff
-    put16(buffer, at, 0x4500)
-    put16(buffer, at + 2, 20 + transportBytes)
-    put16(buffer, at + 4, identification)
-    // do not fragment
-    put16(buffer, at + 6, 0x4000)
-    buffer[at + 8] = from.hopLimit
-    buffer[at + 9] = protocol
-    put16(buffer, at + 10, 0)
-    buffer.set(from.address, at + 12)
-    buffer.set(to.address, at + 16)
-    put16(buffer, at + 10, checksum(sumOfWords(buffer, at, at + 20, 0)))
-    return at + 20
+  /** Headers of a packet; returns where the transport header begins. The ports come first in both. */
+  const begin = (from: MadeEnd, to: MadeEnd, protocol: number, bytes: number): number => {
+    if (from.address.length === 4) identification = (identification + 1) & 0xffff
+    const at = writeHeaders(buffer, from, to, protocol, bytes, identification)
+    put16(buffer, at, from.port)
+    put16(buffer, at + 2, to.port)
+    return at
   }
 
-  /** @param summedEnd - from here on the transport's bytes are zeros. */
+  /** Of a transport at `start`. @param summedEnd - from here on its bytes are zeros. */
   const transportChecksum = (
     start: number,
     summedEnd: number,
     protocol: number,
     bytes: number,
     addresses: number,
-  ) =>
+  ): number =>
     checksum(
       sumOfWords(buffer, start, summedEnd, sumOfWords(buffer, start - addresses, start, protocol + bytes)),
     )
@@ -158,9 +130,7 @@ export function createPacketMaker(clock: MadeClock): PacketMaker {
     udp(from, to, payload) {
       const payloadBytes = typeof payload === 'number' ? payload : payload.length
       const bytes = 8 + payloadBytes
-      const at = writeHeaders(from, to, UDP, bytes)
-      put16(buffer, at, from.port)
-      put16(buffer, at + 2, to.port)
+      const at = begin(from, to, UDP, bytes)
       put16(buffer, at + 4, bytes)
       put16(buffer, at + 6, 0)
       if (typeof payload === 'number') buffer.fill(0, at + 8, at + bytes)
@@ -175,43 +145,81 @@ export function createPacketMaker(clock: MadeClock): PacketMaker {
       const optionBytes = (flags & SYN) !== 0 ? (options === 'mss' ? 4 : 20) : options === 'mss' ? 0 : 12
       const headerBytes = 20 + optionBytes
       const bytes = headerBytes + payloadBytes
-      const at = writeHeaders(from, to, TCP, bytes)
-      put16(buffer, at, from.port)
-      put16(buffer, at + 2, to.port)
+      const at = begin(from, to, TCP, bytes)
       put32(buffer, at + 4, sequence)
       put32(buffer, at + 8, (flags & ACK) === 0 ? 0 : acknowledgement)
       buffer[at + 12] = (headerBytes / 4) << 4
       buffer[at + 13] = flags
       put16(buffer, at + 14, 64_240)
       put32(buffer, at + 16, 0)
-      writeOptions(at + 20, optionBytes, from.address.length === 4 ? 1460 : 1440)
+      const mss = from.address.length === 4 ? 1460 : 1440
+      writeTcpOptions(buffer, at + 20, optionBytes, mss, Math.floor(clock.micros / 1000))
       buffer.fill(0, at + headerBytes, at + bytes)
       put16(buffer, at + 16, transportChecksum(at, at + headerBytes, TCP, bytes, 2 * from.address.length))
       return finish(at + bytes)
     },
   }
-
-  /** RFC 9293 and 7323: a SYN has its maximum segment size, and where timestamps are sent SACK and window scale. */
-  function writeOptions(at: number, optionBytes: number, mss: number): void {
-    let next = at
-    if (optionBytes === 4 || optionBytes === 20) {
-      put16(buffer, next, 0x0204)
-      put16(buffer, next + 2, mss)
-      next += 4
-    }
-    if (optionBytes < 12) return
-    // two bytes in front of the timestamps: SACK permitted, or no operation
-    put16(buffer, next, optionBytes === 20 ? 0x0402 : 0x0101)
-    put16(buffer, next + 2, 0x080a)
-    put32(buffer, next + 4, Math.floor(clock.micros / 1000) % 2 ** 32)
-    put32(buffer, next + 8, 0)
-    if (optionBytes === 20) put32(buffer, next + 12, 0x01030307)
-  }
 }
 
-/** Most payload of a segment that these ends exchange. */
-function segmentBytes({ address }: MadeEnd, options: MadeSegment['options']): number {
-  return MAXIMUM_IP_BYTES - (address.length === 4 ? 20 : 40) - 20 - (options === 'mss' ? 0 : 12)
+/** Writes link and IP header; returns where the transport header begins. */
+function writeHeaders(
+  buffer: Uint8Array,
+  from: MadeEnd,
+  to: MadeEnd,
+  protocol: number,
+  transportBytes: number,
+  identification: number,
+): number {
+  const isIpv4 = from.address.length === 4
+  let at = 0
+  if (from.mac !== null && to.mac !== null) {
+    buffer.set(to.mac, 0)
+    buffer.set(from.mac, 6)
+    put16(buffer, 12, isIpv4 ? 0x0800 : 0x86dd)
+    at = ETHERNET_BYTES
+  }
+  if (!isIpv4) {
+    put32(buffer, at, 0x60000000)
+    put16(buffer, at + 4, transportBytes)
+    buffer[at + 6] = protocol
+    buffer[at + 7] = from.hopLimit
+    buffer.set(from.address, at + 8)
+    buffer.set(to.address, at + 24)
+    return at + 40
+  }
+  put16(buffer, at, 0x4500)
+  put16(buffer, at + 2, 20 + transportBytes)
+  put16(buffer, at + 4, identification)
+  // do not fragment
+  put16(buffer, at + 6, 0x4000)
+  buffer[at + 8] = from.hopLimit
+  buffer[at + 9] = protocol
+  put16(buffer, at + 10, 0)
+  buffer.set(from.address, at + 12)
+  buffer.set(to.address, at + 16)
+  put16(buffer, at + 10, checksum(sumOfWords(buffer, at, at + 20, 0)))
+  return at + 20
+}
+
+/** RFC 9293 and 7323: a SYN has its maximum segment size, and where timestamps are sent SACK and window scale. */
+function writeTcpOptions(
+  buffer: Uint8Array,
+  at: number,
+  optionBytes: number,
+  mss: number,
+  clockMillis: number,
+): void {
+  let next = at
+  if (optionBytes === 4 || optionBytes === 20) {
+    put32(buffer, next, (0x0204 << 16) | mss)
+    next += 4
+  }
+  if (optionBytes < 12) return
+  // two bytes in front of the timestamps: SACK permitted, or no operation
+  put32(buffer, next, ((optionBytes === 20 ? 0x0402 : 0x0101) << 16) | 0x080a)
+  put32(buffer, next + 4, clockMillis % 2 ** 32)
+  put32(buffer, next + 8, 0)
+  if (optionBytes === 20) put32(buffer, next + 12, 0x01030307)
 }
 
 /** An end waits so long for data of its own to send along (Linux). */
@@ -235,13 +243,12 @@ interface MadeConnectionOptions {
   readonly roundTripMicros: number
   /** Between the packets of one transfer. */
   readonly packetGapMicros: number
-  readonly options?: MadeSegment['options']
 }
 
 export function createConnection(
   maker: PacketMaker,
   rng: Rng,
-  { client, server, roundTripMicros, packetGapMicros, options = 'timestamps' }: MadeConnectionOptions,
+  { client, server, roundTripMicros, packetGapMicros }: MadeConnectionOptions,
 ): MadeConnection {
   const { clock } = maker
   const next = { client: rng.nextUint32(), server: rng.nextUint32() }
@@ -252,7 +259,7 @@ export function createConnection(
       sequence: next[side],
       acknowledgement: next[other],
       bytes,
-      options,
+      options: 'timestamps',
     })
     next[side] = (next[side] + bytes + ((flags & (SYN | FIN)) === 0 ? 0 : 1)) % 2 ** 32
     return frame
@@ -279,7 +286,7 @@ export function createConnection(
       wait(200)
     },
     *send(side, bytes) {
-      const most = segmentBytes(client, options)
+      const most = MAXIMUM_IP_BYTES - (client.address.length === 4 ? 20 : 40) - 32
       const other = side === 'client' ? 'server' : 'client'
       // the other end's last data are acknowledged by this end's first
       if (owing === other) yield* acknowledge()

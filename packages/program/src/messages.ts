@@ -1,8 +1,6 @@
 /** Messages of a program: one line each on standard error, with control characters shown. */
 import { FormatError, OddFlowError } from '@oddflow/core'
 
-/** Text from traffic, from files and from command lines, made safe for a terminal or a log. */
-
 /** JSON on one line. Inside JSON text a \u escape is the character itself, so a program reads the same. */
 export function jsonLine(value: unknown): string {
   return printable(JSON.stringify(value))
@@ -19,17 +17,15 @@ export function printable(text: string): string {
   )
 }
 
-/**
- * commander's own errors (an unknown option, a missing argument) in the form of all errors of the programs: one line
- * with the program's name and a suggestion.
- */
-
-/** What commander's configureOutput takes of it. */
+/** What commander's configureOutput takes. */
 interface ErrorOutput {
   outputError(text: string, write: (line: string) => void): void
 }
 
-/** @param help the command that prints the help; its first word is the program's name. */
+/**
+ * commander's own errors in the form of all others: one line with the program's name and a suggestion.
+ * @param help the command that prints the help; its first word is the program's name.
+ */
 export function oneLineErrors(help: string): ErrorOutput {
   const program = help.split(' ', 1)[0]
   return {
@@ -47,8 +43,7 @@ export function oneLineErrors(help: string): ErrorOutput {
 /** The command line itself is wrong: exit code 2. The message says what to write instead. */
 export class UsageError extends Error {}
 
-/** FileError: an error of the operating system about a file, in one line that suggests what to do. */
-
+/** An error about a file, in one line that suggests what to do. */
 export class FileError extends OddFlowError {
   override readonly name = 'FileError'
 }
@@ -73,8 +68,6 @@ export function fileError(action: 'read' | 'write', path: string, error: unknown
   const advice = ADVICE[code] ?? (error instanceof Error ? error.message : String(error))
   return new FileError(`file.${code}`, `${path}: cannot ${action} it: ${advice}`, { field: path })
 }
-
-/** Errors about the content of a file: adds the file's name before the decoder's message. */
 
 /** Adds the file's name before the message of one of our errors, and a suggestion after it. */
 export function inFile(path: string, error: unknown, advice = ''): unknown {

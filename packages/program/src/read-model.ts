@@ -113,24 +113,18 @@ export function readModelFile(path: string, options: ReadModelOptions = {}): Mod
 
 /** Refuses unsuitable files by their first bytes, without reading the rest of a large file. */
 function checkHead(path: string, head: Uint8Array, sizeBytes: number): void {
+  const refuse = (message: string, place = {}): never => {
+    throw inFile(path, new FormatError('model-file', message, place))
+  }
   const magic = Buffer.from(head.subarray(0, 4)).toString('hex')
-  if (CAPTURE_MAGICS.has(magic)) {
-    throw inFile(
-      path,
-      new FormatError('model-file', 'this is a capture; the model comes first, then what it is to judge'),
-    )
-  }
-  if (magic === NPY_MAGIC) {
-    throw inFile(
-      path,
-      new FormatError('model-file', 'this is a .npy file, not a model; the model comes first, then the rows'),
-    )
-  }
+  if (CAPTURE_MAGICS.has(magic)) refuse('this is a capture; the model comes first, then what it is to judge')
+  if (magic === NPY_MAGIC) refuse('this is a .npy file, not a model; the model comes first, then the rows')
   if (head.length < 9) return
   const headerBytes = Buffer.from(head).readBigUInt64LE(0)
   if (head[8] !== 0x7b || headerBytes > BigInt(sizeBytes)) {
-    const message =
-      'no model: expected 8 bytes of header length, then "{"; give a whole model file that oddflow train wrote'
-    throw inFile(path, new FormatError('model-file', message, { offsetBytes: 8 }))
+    refuse(
+      'no model: expected 8 bytes of header length, then "{"; give a whole model file that oddflow train wrote',
+      { offsetBytes: 8 },
+    )
   }
 }

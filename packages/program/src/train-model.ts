@@ -42,15 +42,10 @@ import {
 import { type CollectedFlows, extractRecords, type FlowRecord, learnOnePacketRule } from '@oddflow/flows'
 import { createDeviceNumbers } from './flow-judge.js'
 
-/**
- * Makes a training set from flow records: rows in order of their flows' begin, with their sources. Records may come in
- * any order: collected flows, or flows as they end.
- */
-
 /** Rows of a block; blocks are never copied as the set grows. */
 const BLOCK_ROWS = 4096
 
-/** Gathers the rows of flow records into a training set. */
+/** Gathers the rows of flow records, which come in any order, into a training set in order of their flows' begin. */
 export interface TrainingRows {
   /** Takes a record; one without a row is left out. */
   add(record: FlowRecord): void
@@ -102,7 +97,7 @@ export function createTrainingRows(
       count++
     },
     finish(onePacketRule) {
-      const order = Uint32Array.from({ length: count }, (_, row) => row)
+      const order = rowNumbers(count)
       if (!isSorted) order.sort(byTurn)
       const rows = createMatrix(count, dimension)
       const inputOfRow = new Uint32Array(count)
@@ -123,17 +118,10 @@ export function createTrainingRows(
   }
 }
 
-interface Block {
-  readonly rows: Float64Array
-  readonly inputs: Uint32Array
-  /** Of the flow. */
-  readonly starts: Float64Array
-  readonly firstPackets: Float64Array
-  readonly pieces: Uint32Array
-  readonly devices: Uint32Array
-}
+type Block = ReturnType<typeof createBlock>
 
-function createBlock(dimension: number): Block {
+/** Flows have a start, a first packet and a piece; the row is their record's. */
+function createBlock(dimension: number) {
   return {
     rows: new Float64Array(BLOCK_ROWS * dimension),
     inputs: new Uint32Array(BLOCK_ROWS),
@@ -143,6 +131,8 @@ function createBlock(dimension: number): Block {
     devices: new Uint32Array(BLOCK_ROWS),
   }
 }
+
+const rowNumbers = (count: number): Uint32Array => Uint32Array.from({ length: count }, (_, row) => row)
 
 /** @param checkCount - as that of createTrainingRows. */
 export function trainingSetOf(
@@ -183,13 +173,10 @@ export function splitCalibration(captureOfRow: Uint32Array, share: number, rng: 
   const held = new Uint8Array(n)
   const method = wanted > 0 && holdCaptures(captureOfRow, wanted, rng, held) ? 'captures' : 'rows'
   if (method === 'rows') {
-    const order = shuffleInPlace(
-      Uint32Array.from({ length: n }, (_, i) => i),
-      rng,
-    )
+    const order = shuffleInPlace(rowNumbers(n), rng)
     for (let i = 0; i < wanted; i++) held[order[i]] = 1
   }
-  const numbers = Uint32Array.from({ length: n }, (_, i) => i)
+  const numbers = rowNumbers(n)
   return {
     method,
     fit: numbers.filter((i) => held[i] === 0),
@@ -298,7 +285,7 @@ export function splitTrainingSet(
     )
   }
   if (DETECTORS[checkParameters(detector).detector].holdsRowsOut) {
-    const all = Uint32Array.from({ length: rows.rows }, (_, i) => i)
+    const all = rowNumbers(rows.rows)
     return { split: { method: 'held-out', fit: all, calibration: all }, fit: rows, calibration: rows }
   }
   const split = splitCalibration(inputOfRow, calibrationShare, createRng(seed).fork('calibration'))
@@ -319,7 +306,7 @@ export function splitTrainingSet(
   return { split, fit: takeRows(rows, split.fit), calibration: takeRows(rows, split.calibration) }
 }
 
-/** What a fit to rows of a training set is told of them. */
+/** Facts about rows of a training set that a fit needs. */
 export function originOf(
   { contract, inputOfRow, columns }: TrainingSet,
   rows: Uint32Array,
