@@ -4,21 +4,14 @@ import { randomInt } from 'node:crypto'
 import { DataError } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { createMessages, UsageError } from '@oddflow/program'
+import { createProgress, type Progress } from '@oddflow/program/progress'
 
-/**
- * The key of the flow tables' hash. Who sends packets may try to pile flows up in one place of the table,
- * and cannot without the key. No result depends on it, so a run stays reproducible.
- */
-
+/** The key of the flow tables' hash, so that packets cannot pile flows up in one place. No result depends on it. */
 export function hashSeed(): number {
   return randomInt(2 ** 48 - 1)
 }
 
-/**
- * What an INPUT is: feature rows by their file name (.npy, .csv), a capture otherwise. Standard input is a
- * capture.
- */
-
+/** Feature rows by their file name (.npy, .csv), otherwise a capture; standard input is a capture. */
 export type InputKind = 'capture' | 'rows'
 
 export function inputKind(path: string): InputKind {
@@ -47,8 +40,6 @@ export function refuseCaptureOptions(
       throw new UsageError(`${flag}: does not apply to feature rows, only to captures`)
   }
 }
-
-/** Puts the inputs' names before what a method says of their data, which it knows as numbers alone. */
 
 /** "a.pcap", "a.pcap and 2 more inputs", "standard input". */
 export function nameInputs(paths: readonly string[]): string {
@@ -85,7 +76,15 @@ export function namedError(paths: readonly string[], error: unknown): unknown {
 
 export const { warn, complain, note } = createMessages('oddflow')
 
-/** What cannot be checked of rows is said. */
+/** Runs `work` with a progress bar, which is gone afterwards. */
+export async function withProgress<T>(work: (progress: Progress) => Promise<T>): Promise<T> {
+  const progress = createProgress()
+  try {
+    return await work(progress)
+  } finally {
+    progress.stop()
+  }
+}
 
 /** Says what cannot be checked when a model that knows how rows are made is given rows. */
 export function warnOfBareRows(saved: SavedModel, kind: InputKind): void {

@@ -10,9 +10,9 @@ import { fileURLToPath } from 'node:url'
 import { FormatError, plural } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { checkWritable, createLineWriter, printable, trainModel, writeFileWhole } from '@oddflow/program'
-import { createProgress } from '@oddflow/program/progress'
 import { z } from 'zod'
 import { viewFrom } from '../flags.js'
+import { withProgress } from '../inputs.js'
 import { PACKAGE_FOLDER } from '../package-folder.js'
 import { flowPlan } from '../pipeline/flow-plan.js'
 import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
@@ -23,10 +23,7 @@ import { VERSION } from '../version.js'
 import { describeEvaluation, type Evaluation, evaluateLabelled, type LabelledInput } from './evaluate.js'
 import { describeModel, percent, promiseText } from './inspect.js'
 
-/**
- * The captures that OddFlow carries: in the published package under demo/, in a checkout among the test
- * fixtures, with the labels that say what is novel in which.
- */
+/** Labels of the captures: in the published package under demo/, in a checkout among the test fixtures. */
 
 const LABELS = z.object({
   captures: z.array(
@@ -39,9 +36,9 @@ const LABELS = z.object({
   ),
 })
 
-export type DemoCapture = z.infer<typeof LABELS>['captures'][number] & { readonly path: string }
+type DemoCapture = z.infer<typeof LABELS>['captures'][number] & { readonly path: string }
 
-export function demoCaptures(): DemoCapture[] {
+function demoCaptures(): DemoCapture[] {
   const folder = ['demo', '../../test/fixtures/lab']
     .map((relative) => fileURLToPath(new URL(relative, PACKAGE_FOLDER)))
     .find((path) => existsSync(join(path, 'labels.json')))
@@ -55,7 +52,7 @@ export function demoCaptures(): DemoCapture[] {
   return labels.captures.map((capture) => ({ ...capture, path: join(folder, capture.file) }))
 }
 
-export interface DemoCommandOptions {
+interface DemoCommandOptions {
   readonly output: string
   readonly seed: number
 }
@@ -69,17 +66,15 @@ export async function demo(options: DemoCommandOptions): Promise<void> {
   const recipe = recipeNamed('default')
   const detector = { detector: recipe.detector, scaler: recipe.scaler } as const
   const view = viewFrom({})
-  const progress = createProgress()
   const out = createLineWriter()
-  try {
+  await withProgress(async (progress) => {
+    const files = training.map(({ path }) => path)
+    const reading = { filter: null, view, progress }
     const set = await readTrainingCaptures(
-      captureInputs(
-        training.map(({ path }) => path),
-        false,
-      ),
+      captureInputs(files, false),
       flowPlan({}, recipe),
       detector.scaler,
-      { filter: null, view, progress },
+      reading,
     )
     const { saved } = trainModel(set, {
       detector,
@@ -97,12 +92,10 @@ export async function demo(options: DemoCommandOptions): Promise<void> {
       explain: true,
     })
     progress.stop()
-    out.line('')
-    out.line(`Judged ${judged.map(({ file }) => file).join(', ')}:`)
-    for (const line of describeEvaluation(evaluation)) out.line(`  ${line}`)
     const alarms = describeFalseAlarms(saved, evaluation)
-    out.line('')
-    out.line('False alarms:')
+    out.line(`\nJudged ${judged.map(({ file }) => file).join(', ')}:`)
+    for (const line of describeEvaluation(evaluation)) out.line(`  ${line}`)
+    out.line('\nFalse alarms:')
     for (const line of alarms) out.line(`  ${line}`)
     const { renderReport } = await import('../report/index.js')
     const page = renderReport(
@@ -114,12 +107,9 @@ export async function demo(options: DemoCommandOptions): Promise<void> {
       }),
     )
     writeFileWhole(options.output, page)
-    out.line('')
-    out.line(`Report: ${printable(resolve(options.output))}`)
+    out.line(`\nReport: ${printable(resolve(options.output))}`)
     out.flush()
-  } finally {
-    progress.stop()
-  }
+  })
 }
 
 const BESIDE = ' (usual traffic)'

@@ -2,14 +2,13 @@
 import { plural } from '@oddflow/core'
 import { createDriftMonitor, type DriftReport } from '@oddflow/detectors'
 import { createLineWriter, jsonLine, printable } from '@oddflow/program'
-import { createProgress } from '@oddflow/program/progress'
 import type { CaptureFlags } from '../flags.js'
-import { note, warn, warnOfBareRows } from '../inputs.js'
-import { describePackets } from '../output/verdict-lines.js'
-import { complaints, describeView, inputsUnderModel, sumUnsupported } from '../pipeline/read-packets.js'
+import { warn, warnOfBareRows, withProgress } from '../inputs.js'
+import { notePackets } from '../output/verdict-lines.js'
+import { complaints, inputsUnderModel, sumUnsupported } from '../pipeline/read-packets.js'
 import { refuseNoRows, streamRows } from '../pipeline/score-inputs.js'
 
-export interface DriftCommandOptions extends CaptureFlags {
+interface DriftCommandOptions extends CaptureFlags {
   readonly format: 'text' | 'json'
 }
 
@@ -20,35 +19,23 @@ export async function drift(
 ): Promise<void> {
   const { kind, saved, inputs, reading } = inputsUnderModel(modelPath, files, options)
   const monitor = createDriftMonitor(saved)
-  const progress = createProgress()
-  try {
-    const streamed = await streamRows(saved, inputs, { ...reading, progress }, (rows) => monitor.add(rows))
-    progress.stop()
-    for (const line of streamed.reads.flatMap(complaints)) warn(line)
-    refuseNoRows(files, streamed)
-    warnOfBareRows(saved, kind)
-    const report = monitor.report()
-    const out = createLineWriter()
-    if (options.format === 'json') {
-      out.line(
-        jsonLine({
-          model: modelPath,
-          inputs: files,
-          withoutRow: streamed.withoutRow,
-          unsupportedLinkTypes: sumUnsupported(streamed.reads),
-          ...report,
-        }),
-      )
-    } else for (const line of describe(modelPath, report)) out.line(line)
-    out.flush()
-    if (report.rows < FEW_ROWS)
-      warn(`only ${plural(report.rows, 'row')}: signals of so few come and go; give more traffic`)
-    if (streamed.counters !== null) note(describePackets(streamed.counters, streamed.reads))
-    const seen = describeView(streamed.reads)
-    if (seen !== null) note(seen)
-  } finally {
-    progress.stop()
-  }
+  const streamed = await withProgress((progress) =>
+    streamRows(saved, inputs, { ...reading, progress }, (rows) => monitor.add(rows)),
+  )
+  const { counters, reads, withoutRow } = streamed
+  for (const line of reads.flatMap(complaints)) warn(line)
+  refuseNoRows(files, streamed)
+  warnOfBareRows(saved, kind)
+  const report = monitor.report()
+  const out = createLineWriter()
+  if (options.format === 'json') {
+    const unsupportedLinkTypes = sumUnsupported(reads)
+    out.line(jsonLine({ model: modelPath, inputs: files, withoutRow, unsupportedLinkTypes, ...report }))
+  } else for (const line of describe(modelPath, report)) out.line(line)
+  out.flush()
+  if (report.rows < FEW_ROWS)
+    warn(`only ${plural(report.rows, 'row')}: signals of so few come and go; give more traffic`)
+  notePackets(counters, reads)
 }
 
 /** Fewer than this say little. */

@@ -1,7 +1,7 @@
 /** `oddflow evaluate MODEL --normal … --novel …`: how well a model tells novel from normal. */
 
 import type { PacketFilter } from '@oddflow/capture'
-import { concatRows, type Matrix, plural, takeRows } from '@oddflow/core'
+import { concatRows, createMatrix, type Matrix, plural, takeRows } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { auc, type RocCurve, rocCurve, tprAtFpr } from '@oddflow/evaluation'
 import {
@@ -13,9 +13,16 @@ import {
   UsageError,
   writeFileWhole,
 } from '@oddflow/program'
-import { createProgress } from '@oddflow/program/progress'
 import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../flags.js'
-import { complain, inputKindOfAll, noFlowIn, refuseCaptureOptions, warn, warnOfBareRows } from '../inputs.js'
+import {
+  complain,
+  inputKindOfAll,
+  noFlowIn,
+  refuseCaptureOptions,
+  warn,
+  warnOfBareRows,
+  withProgress,
+} from '../inputs.js'
 import {
   type CaptureInput,
   type CaptureRead,
@@ -30,13 +37,7 @@ import type { InputVerdict, VerdictCounts } from '../pipeline/verdict-store.js'
 import { formatBelowOne } from '../report/format.js'
 import { percent } from './inspect.js'
 
-/**
- * Inputs whose label is known → rates, curves and what a report is drawn from. The path that `evaluate` and
- * `demo` share.
- *
- * The ROC and the AUC are over flows and rows that have a score. Flows of one packet have none: how many were
- * flagged stands beside, and the rates at the model's own threshold are given with and without them.
- */
+// ROC and AUC are over flows and rows with a score; rates at the threshold are given with and without the other flows.
 
 export type Label = 'normal' | 'novel'
 
@@ -88,16 +89,11 @@ export async function evaluateLabelled(
   for (const { label, filter, ...input } of inputs) {
     const { name } = input
     await scoreInputs(saved, [input], { ...options, filter, keepRows: true }, (scored) => {
-      results.push({
-        name,
-        label,
-        read: scored.read,
-        verdicts: scored.verdicts,
-        counts: scored.counts,
-      })
+      const { read, verdicts, counts } = scored
+      results.push({ name, label, read, verdicts, counts })
       if (scored.rows !== null) rows[label].push(scored.rows)
       // one capture may be read once a label: its oddities are told once
-      for (const line of scored.read === null ? [] : complaints(scored.read)) heard.add(line)
+      for (const line of read === null ? [] : complaints(read)) heard.add(line)
     })
   }
   const normalScores = scoresOf(results, 'normal')
@@ -160,15 +156,19 @@ function rate(
 
 /** Every k-th row, so that the picture's cost is bounded. */
 function thin(parts: readonly Matrix[], saved: SavedModel): Matrix {
-  if (parts.length === 0) return { rows: 0, cols: saved.contract.dimension, data: new Float64Array(0) }
+  if (parts.length === 0) return createMatrix(0, saved.contract.dimension)
   const all = concatRows(parts)
   const step = Math.max(1, Math.ceil(all.rows / SHOWN_ROWS))
-  const chosen: number[] = []
-  for (let i = 0; i < all.rows; i += step) chosen.push(i)
-  return step === 1 ? all : takeRows(all, chosen)
+  const count = Math.ceil(all.rows / step)
+  return step === 1
+    ? all
+    : takeRows(
+        all,
+        Array.from({ length: count }, (_, i) => i * step),
+      )
 }
 
-export interface EvaluateCommandOptions extends CaptureFlags {
+interface EvaluateCommandOptions extends CaptureFlags {
   readonly normal: readonly string[]
   readonly novel: readonly string[]
   readonly normalFilter?: string
@@ -196,19 +196,11 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
     checkWritable(path, taken)
     taken.push(path)
   }
-  const progress = createProgress()
-  let evaluation: Evaluation
-  try {
-    evaluation = await evaluateLabelled(saved, inputs, {
-      dropDuplicates: options.dropDuplicates,
-      flowMemoryBytes: options.flowMemory,
-      view,
-      progress,
-      explain: options.report !== undefined,
-    })
-  } finally {
-    progress.stop()
-  }
+  const { dropDuplicates, flowMemory: flowMemoryBytes } = options
+  const explain = options.report !== undefined
+  const evaluation = await withProgress((progress) =>
+    evaluateLabelled(saved, inputs, { dropDuplicates, flowMemoryBytes, view, progress, explain }),
+  )
   for (const line of evaluation.complaints) warn(line)
   warnOfBareRows(saved, kind)
   for (const label of ['normal', 'novel'] as const) {
@@ -251,7 +243,7 @@ function labelled(paths: readonly string[], label: Label, options: EvaluateComma
 }
 
 /** For programs; the same figures as the text. */
-export function evaluationJson(evaluation: Evaluation): Record<string, unknown> {
+function evaluationJson(evaluation: Evaluation): Record<string, unknown> {
   return {
     auc: evaluation.auc,
     normalScored: evaluation.normalScores.length,

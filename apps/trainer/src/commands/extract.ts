@@ -19,11 +19,19 @@ import {
 } from '@oddflow/core'
 import { createFlowExtractor, type FlowCounters, learnFeatureContract } from '@oddflow/flows'
 import { checkWritable, readModel, UsageError, writeFileWhole } from '@oddflow/program'
-import { createProgress } from '@oddflow/program/progress'
 import { type CaptureFlags, FLOW_FLAGS, type FlowFlags, viewFrom, viewOfModel } from '../flags.js'
 import { flowWriterFor, intoWholeFile } from '../flow-output.js'
-import { hashSeed, inputKindOfAll, nameInputs, namingInputs, noFlowIn, note, warn } from '../inputs.js'
-import { describePackets } from '../output/verdict-lines.js'
+import {
+  hashSeed,
+  inputKindOfAll,
+  nameInputs,
+  namingInputs,
+  noFlowIn,
+  note,
+  warn,
+  withProgress,
+} from '../inputs.js'
+import { describePackets, notePackets } from '../output/verdict-lines.js'
 import {
   activeTimeoutFrom,
   type FlowPlan,
@@ -39,20 +47,15 @@ import {
   type CaptureRead,
   captureInputs,
   complaints,
-  describeView,
-  filterFrom,
+  type Reading,
+  readingFrom,
   readPackets,
   stopForStreams,
 } from '../pipeline/read-packets.js'
 import { collectFlows, countersOf, rowsOfFlows } from '../pipeline/score-inputs.js'
-import { type RowReading, readRowsOfCaptures, summaryContract } from '../pipeline/training-captures.js'
+import { readRowsOfCaptures, summaryContract } from '../pipeline/training-captures.js'
 import { RECIPES, type Recipe, recipeNamed } from '../recipes.js'
 import { cutText, featureText } from './inspect.js'
-
-/**
- * `oddflow extract --flows CAPTURE… -o FILE`: flow records for people and their tools, a line or a row each, with no
- * model and nothing learned. Records are streamed as they end, so that memory is that of the open flows.
- */
 
 /** What says how rows are made, and so nothing of flows. */
 const ROW_FLAGS = {
@@ -63,6 +66,7 @@ const ROW_FLAGS = {
   truncation: '--truncation',
 } as const
 
+/** Flow records, streamed as they end, so that memory is that of the open flows. */
 export async function extractFlows(files: readonly string[], options: ExtractCommandOptions): Promise<void> {
   for (const [key, flag] of Object.entries(ROW_FLAGS)) {
     if (options[key as keyof typeof ROW_FLAGS] !== undefined)
@@ -72,31 +76,28 @@ export async function extractFlows(files: readonly string[], options: ExtractCom
   }
   const createWriter = flowWriterFor(options.output)
   const contract = wholeFlows(options)
-  const filter = filterFrom(options.filter)
+  const reading = { ...readingFrom(options), view: viewFrom(options), stop: stopForStreams(files) }
   if (options.output !== '-') checkWritable(options.output, files)
-  const progress = createProgress()
   const reads: CaptureRead[] = []
-  try {
-    const counters = await intoWholeFile(options.output, async (file) => {
+  const counters = await withProgress((progress) =>
+    intoWholeFile(options.output, async (file) => {
       const writer = createWriter(file, contract)
       const extractor = namingFlowMemory(() =>
         createFlowExtractor({
           contract,
           hashSeed: hashSeed(),
-          ...memoryOption({ flowMemoryBytes: options.flowMemory }),
+          ...memoryOption(reading),
           onRecord: (record) => writer.write(record),
         }),
       )
-      const reading = {
-        filter,
-        dropDuplicates: options.dropDuplicates,
-        view: viewFrom(options),
-        progress,
-        stop: stopForStreams(files),
-      }
       const packets = extractor.createBatch(BATCH_FRAMES)
       for (const input of captureInputs(files, options.continuous)) {
-        const read = await readPackets(input, reading, (batch) => extractor.add(batch), packets)
+        const read = await readPackets(
+          input,
+          { ...reading, progress },
+          (batch) => extractor.add(batch),
+          packets,
+        )
         extractor.endCapture()
         reads.push(read)
         for (const line of complaints(read)) warn(line)
@@ -106,18 +107,14 @@ export async function extractFlows(files: readonly string[], options: ExtractCom
       if (total.records === 0) throw noFlowIn(files, describePackets(total, reads))
       writer.finish()
       return total
-    })
-    progress.stop()
-    note(
-      `${options.output === '-' ? 'standard output' : options.output}: ${plural(counters.records, 'flow record')}`,
-    )
-    note(describePackets(counters, reads))
-    const seen = describeView(reads)
-    if (seen !== null) note(seen)
-  } finally {
-    progress.stop()
-  }
+    }),
+  )
+  note(`${outputName(options)}: ${plural(counters.records, 'flow record')}`)
+  notePackets(counters, reads)
 }
+
+const outputName = ({ output }: ExtractCommandOptions): string =>
+  output === '-' ? 'standard output' : output
 
 /** A contract under which a record is a whole flow, or what an active timeout makes of it. */
 function wholeFlows(options: ExtractCommandOptions): IatSizeContract {
@@ -154,7 +151,7 @@ export async function extract(files: readonly string[], options: ExtractCommandO
     throw new UsageError(`${files[0]}: extract reads captures, and this is rows already`)
   if (options.flows === true) return extractFlows(files, options)
   const encode = encoderFor(options.output)
-  const filter = filterFrom(options.filter)
+  const reading = readingFrom(options)
   const source =
     options.model === undefined
       ? flowPlan(options, recipeFrom(options.recipe))
@@ -163,35 +160,21 @@ export async function extract(files: readonly string[], options: ExtractCommandO
   if (options.output !== '-')
     checkWritable(options.output, options.model === undefined ? files : [...files, options.model])
   const inputs = captureInputs(files, options.continuous)
-  const progress = createProgress()
-  try {
-    const reading = {
-      filter,
-      dropDuplicates: options.dropDuplicates,
-      flowMemoryBytes: options.flowMemory,
-      view,
-      progress,
-    }
-    const { contract, rows, counters, reads } = await readRows(source, inputs, reading)
-    for (const line of reads.flatMap(complaints)) warn(line)
-    if (counters.records === 0) throw noFlowIn(files, describePackets(counters, reads))
-    if (rows.rows === 0)
-      throw new DataError(
-        `${nameInputs(files)}: no flow of ${contract.minimumPackets} or more packets, so there is no row to write; check what was captured, and the filter`,
-      )
-    writeFileWhole(options.output, encode(rows, featureColumns(contract).map(columnLabel)))
-    const facts = [featureText(contract), ...cutText(contract)]
-    if (contract.minimumPackets > 1)
-      facts.push(`${plural(counters.onePacketFlows, 'flow')} of one packet make no row`)
-    note(
-      `${options.output === '-' ? 'standard output' : options.output}: ${plural(rows.rows, 'row')} of D = ${rows.cols}: ${facts.join('; ')}`,
+  const { contract, rows, counters, reads } = await withProgress((progress) =>
+    readRows(source, inputs, { ...reading, view, progress }),
+  )
+  for (const line of reads.flatMap(complaints)) warn(line)
+  if (counters.records === 0) throw noFlowIn(files, describePackets(counters, reads))
+  if (rows.rows === 0)
+    throw new DataError(
+      `${nameInputs(files)}: no flow of ${contract.minimumPackets} or more packets, so there is no row to write; check what was captured, and the filter`,
     )
-    note(describePackets(counters, reads))
-    const seen = describeView(reads)
-    if (seen !== null) note(seen)
-  } finally {
-    progress.stop()
-  }
+  writeFileWhole(options.output, encode(rows, featureColumns(contract).map(columnLabel)))
+  const facts = [featureText(contract), ...cutText(contract)]
+  if (contract.minimumPackets > 1)
+    facts.push(`${plural(counters.onePacketFlows, 'flow')} of one packet make no row`)
+  note(`${outputName(options)}: ${plural(rows.rows, 'row')} of D = ${rows.cols}: ${facts.join('; ')}`)
+  notePackets(counters, reads)
 }
 
 interface ExtractedRows {
@@ -205,7 +188,7 @@ interface ExtractedRows {
 async function readRows(
   source: FlowPlan | FlowContract,
   inputs: readonly CaptureInput[],
-  reading: RowReading,
+  reading: Reading,
 ): Promise<ExtractedRows> {
   const known = !('gathering' in source)
     ? source

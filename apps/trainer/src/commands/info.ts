@@ -19,16 +19,11 @@ import {
 import { type PacketView, plural } from '@oddflow/core'
 import { createLineWriter, jsonLine, type LineWriter, printable, UsageError } from '@oddflow/program'
 import { CAPTURE_FLAGS, type CaptureFlags, viewFrom } from '../flags.js'
-import { complain, hashSeed, inputKindOfAll, warn } from '../inputs.js'
+import { complain, hashSeed, inputKindOfAll, nameInputs, warn } from '../inputs.js'
 import { timeText } from '../output/verdict-lines.js'
-import { type CaptureInput, captureInputs, filterFrom } from '../pipeline/read-packets.js'
+import { BATCH_FRAMES, type CaptureInput, captureInputs, filterFrom } from '../pipeline/read-packets.js'
 
-/**
- * What one input of `info` holds: a file as the capture library sums it up, or several that were rotated through,
- * read as one. In the latter a file that is no capture is an error, since the missing part is unknown.
- */
-
-export interface InputSummary extends CaptureFileSummary {
+interface InputSummary extends CaptureFileSummary {
   /** Of a continuous capture: its files in the order of their first times. */
   readonly files?: readonly string[]
   /** Packets that came too late to be put in order. */
@@ -37,16 +32,14 @@ export interface InputSummary extends CaptureFileSummary {
   readonly wrongTimes?: number
 }
 
-export interface SummariseInputOptions {
+interface SummariseInputOptions {
   readonly filter: PacketFilter | null
   readonly view: PacketView
   readonly dropDuplicates: boolean
 }
 
-const BATCH_FRAMES = 2048
-
 /** Throws CaptureFileError. */
-export async function summariseInput(
+async function summariseInput(
   input: CaptureInput,
   { filter, view, dropDuplicates }: SummariseInputOptions,
 ): Promise<InputSummary> {
@@ -79,7 +72,7 @@ export async function summariseInput(
   }
 }
 
-export interface InfoCommandOptions extends CaptureFlags {
+interface InfoCommandOptions extends CaptureFlags {
   readonly format: 'text' | 'json'
 }
 
@@ -106,7 +99,7 @@ export async function info(files: readonly string[], options: InfoCommandOptions
     if (options.format === 'json') out.line(jsonLine(summary))
     else describe(summary, out)
     out.flush()
-    const name = input.name === '-' ? 'standard input' : input.name
+    const name = nameInputs([input.name])
     for (const warning of summary.warnings) warn(`${name}: ${warning}`)
     for (const { text } of packetCheckWarnings(summary.check, CAPTURE_FLAGS.dropDuplicates)) {
       warn(`${name}: ${text}`)

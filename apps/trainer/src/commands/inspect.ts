@@ -35,7 +35,7 @@ import { formatBelowOne } from '../report/format.js'
 /** Columns that are named in full; of longer rows the first, and the last. */
 const SHOWN_COLUMNS = 6
 
-export function contractFacts(contract: FlowContract): ModelFact[] {
+function contractFacts(contract: FlowContract): ModelFact[] {
   return [
     { label: 'features', value: featureText(contract) },
     { label: 'columns', value: columnText(contract) },
@@ -185,7 +185,7 @@ function selectionFact(selection: ParameterSelection, { parameters }: DetectorMo
 
 /** `settings`: the flags of `train` that ask for the same detector, defaults written out but for sizes that the rows were
  * too few for, which would be refused if they were stated. */
-export function settingsFact({ detector: { parameters, fitReport } }: SavedModel): ModelFact {
+function settingsFact({ detector: { parameters, fitReport } }: SavedModel): ModelFact {
   const { detector, ...options } = detectorOptionsOf(parameters)
   const lowered: readonly string[] = exceedingSizes(parameters, { rows: fitReport.trainingRows })
   const flags = Object.entries(options).flatMap(([name, value]) => {

@@ -4,7 +4,7 @@ import { encodeModelFile, replayJournal } from '@oddflow/detectors'
 import { inFile, jsonLine, printable, readFileBounded, readModel, writeFileWhole } from '@oddflow/program'
 import { checkModelOutput, tellingWriter } from '../output/verdict-lines.js'
 
-export interface ReplayCommandOptions {
+interface ReplayCommandOptions {
   readonly output: string
   readonly steps?: number
   readonly format: 'text' | 'json'

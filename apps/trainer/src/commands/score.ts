@@ -17,9 +17,8 @@ import {
   parseNetwork,
   UsageError,
 } from '@oddflow/program'
-import { createProgress } from '@oddflow/program/progress'
 import type { CaptureFlags } from '../flags.js'
-import { complain, inputKind, noFlowIn, note, warn, warnOfBareRows } from '../inputs.js'
+import { complain, inputKind, noFlowIn, note, warn, warnOfBareRows, withProgress } from '../inputs.js'
 import {
   createGroupWriter,
   createVerdictWriter,
@@ -27,26 +26,19 @@ import {
   describePackets,
   describeThreshold,
   describeVerdicts,
+  notePackets,
 } from '../output/verdict-lines.js'
 import {
   type CaptureInput,
   type CaptureRead,
   complaints,
-  describeView,
   inputsUnderModel,
-  type ReadOptions,
+  type Reading,
   stopForStreams,
 } from '../pipeline/read-packets.js'
 import { readRowsUnder } from '../pipeline/read-rows.js'
 import { type RecordOptions, readRecords, type ScoreSummary, scoreInputs } from '../pipeline/score-inputs.js'
 import type { VerdictCounts } from '../pipeline/verdict-store.js'
-
-/**
- * Inputs → one verdict a capture, or a device of a capture (groups.ts of the detectors).
- *
- * A flow belongs to the device at its local end; of two local ends, or none, to the initiator. Flows that have no
- * score of their own (flows of one packet under feature sets without a row for them) are in no group.
- */
 
 export type GroupKind = 'capture' | 'device'
 
@@ -57,7 +49,7 @@ export interface ScoredGroup extends GroupVerdict {
   readonly device: string | null
 }
 
-export interface GroupResult {
+interface GroupResult {
   /** In order of their first flows. */
   readonly groups: readonly ScoredGroup[]
   readonly read: CaptureRead | null
@@ -68,11 +60,15 @@ const MAXIMUM_DEVICES = 65_536
 
 const LOCAL_NETWORKS = PRIVATE_NETWORKS.map(parseNetwork)
 
-export async function scoreGroups(
+/**
+ * A verdict for each capture, or each device of a capture (groups.ts of the detectors). Flows without a score are in no
+ * group.
+ */
+async function scoreGroups(
   saved: SavedModel,
   inputs: readonly CaptureInput[],
   kind: GroupKind,
-  options: ReadOptions & RecordOptions & { readonly view: Parameters<typeof readRecords>[2]['view'] },
+  options: Reading & RecordOptions,
   onInput: (result: GroupResult) => void,
 ): Promise<ScoreSummary> {
   const createGroup = groupsOf(saved, kind)
@@ -151,7 +147,7 @@ function groupsOf({ groups }: SavedModel, kind: GroupKind): () => Group {
   return createGroups(groups, kind)
 }
 
-export interface ScoreCommandOptions extends CaptureFlags {
+interface ScoreCommandOptions extends CaptureFlags {
   readonly novelOnly?: boolean
   readonly explain?: boolean
   readonly group?: GroupKind
@@ -167,11 +163,9 @@ export async function score(
     throw new UsageError('--explain: explains flows and rows; leave out one of --explain and --group')
   }
   const { kind, saved, inputs, reading } = inputsUnderModel(modelPath, files, options)
-  const progress = createProgress()
   const out = createLineWriter()
   const scoring = {
     ...reading,
-    progress,
     stop: stopForStreams(files),
     // one input that cannot be read takes nothing from the others
     onUnreadable:
@@ -182,57 +176,62 @@ export async function score(
             process.exitCode = 1
           },
   }
-  const totals: VerdictCounts[] = []
-  try {
-    const reads: CaptureRead[] = []
-    if (options.group !== undefined) {
-      const writer = createGroupWriter(options.format, out)
-      let flows = 0
-      const { counters } = await scoreGroups(saved, inputs, options.group, scoring, ({ groups, read }) => {
-        for (const line of read === null ? [] : complaints(read)) warn(line)
-        if (read !== null) reads.push(read)
-        for (const group of groups) {
-          flows += group.flows
+  const reads: CaptureRead[] = []
+  const heard = (read: CaptureRead | null): void => {
+    if (read === null) return
+    for (const line of complaints(read)) warn(line)
+    reads.push(read)
+  }
+  const refuseNothing = ({ counters }: ScoreSummary, found: number): void => {
+    if (counters !== null && reads.length > 0 && found === 0) {
+      throw noFlowIn(files, describePackets(counters, reads))
+    }
+  }
+  const { group } = options
+  if (group !== undefined) {
+    const writer = createGroupWriter(options.format, out)
+    let flows = 0
+    const scored = await withProgress((progress) =>
+      scoreGroups(saved, inputs, group, { ...scoring, progress }, ({ groups, read }) => {
+        heard(read)
+        for (const each of groups) {
+          flows += each.flows
           // an empty capture is no normal one
-          if (group.flows > 0 && (options.novelOnly !== true || group.novel)) writer.write(group)
+          if (each.flows > 0 && (options.novelOnly !== true || each.novel)) writer.write(each)
         }
         out.flush()
-      })
-      progress.stop()
-      if (counters !== null && reads.length > 0 && flows === 0) {
-        throw noFlowIn(files, describePackets(counters, reads))
-      }
-      if (counters !== null) note(describePackets(counters, reads))
-      note(describeGroupLevel(saved, options.group))
-      return
-    }
-    const writer = createVerdictWriter(options.format, kind, out, options.explain === true ? saved : null)
-    const { counters } = await scoreInputs(
+      }),
+    )
+    refuseNothing(scored, flows)
+    if (scored.counters !== null) note(describePackets(scored.counters, reads))
+    note(describeGroupLevel(saved, group))
+    return
+  }
+  const writer = createVerdictWriter(options.format, kind, out, options.explain === true ? saved : null)
+  const totals: VerdictCounts[] = []
+  const { novelOnly, explain } = options
+  const scored = await withProgress((progress) =>
+    scoreInputs(
       saved,
       inputs,
-      { ...scoring, keepRows: false, novelOnly: options.novelOnly, explain: options.explain },
+      { ...scoring, progress, keepRows: false, novelOnly, explain },
       ({ verdicts, release, counts, read }) => {
-        for (const line of read === null ? [] : complaints(read)) warn(line)
-        if (read !== null) reads.push(read)
+        heard(read)
         totals.push(counts)
         for (const verdict of verdicts) writer.write(verdict)
         release()
         // what is known of one input is not lost if the next cannot be read
         out.flush()
       },
-    )
-    out.flush()
-    progress.stop()
-    if (counters !== null && reads.length > 0 && totals.every(({ total }) => total === 0)) {
-      throw noFlowIn(files, describePackets(counters, reads))
-    }
-    warnOfBareRows(saved, kind)
-    note(describeVerdicts(totals, kind))
-    if (counters !== null) note(describePackets(counters, reads))
-    const seen = describeView(reads)
-    if (seen !== null) note(seen)
-    note(describeThreshold(saved))
-  } finally {
-    progress.stop()
-  }
+    ),
+  )
+  out.flush()
+  refuseNothing(
+    scored,
+    totals.reduce((sum, { total }) => sum + total, 0),
+  )
+  warnOfBareRows(saved, kind)
+  note(describeVerdicts(totals, kind))
+  notePackets(scored.counters, reads)
+  note(describeThreshold(saved))
 }

@@ -33,13 +33,21 @@ import {
   UsageError,
   writeFileWhole,
 } from '@oddflow/program'
-import { createProgress, type Progress } from '@oddflow/program/progress'
+import type { Progress } from '@oddflow/program/progress'
 import { CAPTURE_FLAGS, type CaptureFlags, FLOW_FLAGS, type FlowFlags, flagOf, viewFrom } from '../flags.js'
-import { inputKindOfAll, nameInputs, namingInputs, note, refuseCaptureOptions, warn } from '../inputs.js'
+import {
+  inputKindOfAll,
+  nameInputs,
+  namingInputs,
+  note,
+  refuseCaptureOptions,
+  warn,
+  withProgress,
+} from '../inputs.js'
 import { describeLimits, limitsJson, limitWarnings } from '../output/describe-limits.js'
 import { checkModelOutput, tellingWriter } from '../output/verdict-lines.js'
 import { flowPlan, frameSizeWarning } from '../pipeline/flow-plan.js'
-import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
+import { captureInputs, filterFrom, readingFrom } from '../pipeline/read-packets.js'
 import { readTrainingRows, type TrainingRows } from '../pipeline/read-rows.js'
 import { readTrainingCaptures } from '../pipeline/training-captures.js'
 import { RECIPES, type Recipe, recipeDetector, recipeNamed } from '../recipes.js'
@@ -47,113 +55,6 @@ import { chooseParameters } from '../selection/choose-parameters.js'
 import { type SelectionFlags, selectionFrom } from '../selection/selection-flags.js'
 import { VERSION } from '../version.js'
 import { describeModel, modelJson, percent, promiseText } from './inspect.js'
-
-/**
- * Inputs that are given twice: under one name, under two names of one file, or as a copy with the same bytes.
- *
- * Only files of one size can be copies, and few captures have a size in common, so next to nothing is read: 64 KiB of
- * those few, and all of the fewer that begin alike. Left out: one capture in two forms, such as plain and .gz.
- */
-
-const PIECE_BYTES = 64 * 1024
-
-interface Seen {
-  readonly path: string
-  readonly stat: Stats
-}
-
-/** Each input that repeats an earlier one, with that one. What cannot be read is left to its reader to complain of. */
-export function repeatedFiles(paths: readonly string[]): [copy: string, first: string][] {
-  const sizes = new Map<number, Seen[]>()
-  for (const path of paths) {
-    const stat = path === '-' ? undefined : ordinaryFile(path)
-    if (stat === undefined) continue
-    const ofSize = sizes.get(stat.size)
-    if (ofSize === undefined) sizes.set(stat.size, [{ path, stat }])
-    else ofSize.push({ path, stat })
-  }
-  return [...sizes.values()].filter((files) => files.length > 1).flatMap(repeatedOfSize)
-}
-
-function ordinaryFile(path: string): Stats | undefined {
-  try {
-    const stat = statSync(path)
-    return stat.isFile() && stat.size > 0 ? stat : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function repeatedOfSize(files: readonly Seen[]): [string, string][] {
-  const repeated: [string, string][] = []
-  const beginnings = new Map<string, Seen[]>()
-  for (const file of files) {
-    const beginning = beginningOf(file.path)
-    if (beginning === undefined) continue
-    const alike = beginnings.get(beginning) ?? []
-    beginnings.set(beginning, alike)
-    const first = alike.find((other) => isSameFile(file, other) || haveSameBytes(file.path, other.path))
-    if (first === undefined) alike.push(file)
-    else repeated.push([file.path, first.path])
-  }
-  return repeated
-}
-
-function isSameFile({ stat: a }: Seen, { stat: b }: Seen): boolean {
-  return a.dev === b.dev && a.ino === b.ino
-}
-
-function beginningOf(path: string): string | undefined {
-  try {
-    return withOpen(path, (fd) => {
-      const piece = new Uint8Array(PIECE_BYTES)
-      return createHash('sha256')
-        .update(piece.subarray(0, fill(fd, piece)))
-        .digest('hex')
-    })
-  } catch {
-    return undefined
-  }
-}
-
-function haveSameBytes(one: string, other: string): boolean {
-  const a = Buffer.alloc(PIECE_BYTES)
-  const b = Buffer.alloc(PIECE_BYTES)
-  try {
-    return withOpen(one, (fdOfOne) =>
-      withOpen(other, (fdOfOther) => {
-        for (;;) {
-          const length = fill(fdOfOne, a)
-          if (fill(fdOfOther, b) !== length || !a.subarray(0, length).equals(b.subarray(0, length)))
-            return false
-          if (length < PIECE_BYTES) return true
-        }
-      }),
-    )
-  } catch {
-    return false
-  }
-}
-
-function withOpen<T>(path: string, work: (fd: number) => T): T {
-  const fd = openSync(path, 'r')
-  try {
-    return work(fd)
-  } finally {
-    closeSync(fd)
-  }
-}
-
-/** Reads on until the piece is full or the file ends. */
-function fill(fd: number, piece: Uint8Array): number {
-  let filled = 0
-  while (filled < piece.length) {
-    const read = readSync(fd, piece, filled, piece.length - filled, null)
-    if (read === 0) break
-    filled += read
-  }
-  return filled
-}
 
 export interface TrainCommandOptions
   extends Omit<DetectorOptions, 'detector'>,
@@ -171,7 +72,8 @@ export interface TrainCommandOptions
 
 export async function train(files: readonly string[], options: TrainCommandOptions): Promise<void> {
   const { selectNormal = [], selectNovel = [] } = options
-  const kind = inputKindOfAll([...files, ...selectNormal, ...selectNovel])
+  const taken = [...files, ...selectNormal, ...selectNovel]
+  const kind = inputKindOfAll(taken)
   // how captures become rows means nothing for rows
   if (kind === 'rows')
     refuseCaptureOptions(
@@ -180,104 +82,96 @@ export async function train(files: readonly string[], options: TrainCommandOptio
     )
   const recipe = recipeNamed(options.recipe)
   const table = kind === 'rows' ? readTrainingRows(files, warn) : null
-  // rows with a column of services are flow summaries, and judged like these
-  const summary = (table?.columns?.categoryColumn ?? null) === null ? undefined : 'flow-summary'
-  const features = table === null ? (options.features ?? recipe.features) : summary
-  const choosesDetector =
-    table !== null &&
-    summary === undefined &&
-    recipe === RECIPES.default &&
-    options.detector === undefined &&
-    options.selectNormal === undefined
-  const { asked, said = null } = choosesDetector
-    ? namingInputs(files, () => suitedOptions(table, options, recipe))
-    : { asked: trainOptionsFrom(options, recipe, features) }
+  const { asked, said } = askedOptions(files, table, options, recipe)
   const search = selectionFrom(options, searchedOptions(asked.detector, options))
   const plan = flowPlan(options, recipe)
-  const filter = filterFrom(options.filter)
-  const normal = { files: selectNormal, filter }
-  const novel = {
-    files: selectNovel,
-    filter: filterFrom(options.selectNovelFilter, '--select-novel-filter') ?? filter,
-  }
-  const taken = [...files, ...selectNormal, ...selectNovel]
+  const reading = readingFrom(options)
+  const { filter } = reading
+  const novelFilter = filterFrom(options.selectNovelFilter, '--select-novel-filter') ?? filter
   checkModelOutput(options.output, taken)
   if (search?.report !== undefined) checkWritable(search.report, [...taken, options.output])
-  for (const [copy, first] of repeatedFiles(files)) {
-    warn(
-      `${copy}: is the same as ${first}; its rows count twice, and one copy calibrates a fit to the other: leave one out`,
-    )
-  }
-  for (const file of selectNormal.filter((path) => files.includes(path))) {
-    warn(`${file}: is trained on as well, so it flatters every candidate; choose by other normal traffic`)
-  }
+  for (const warning of inputWarnings(files, selectNormal)) warn(warning)
   const sizes = kind === 'rows' ? null : frameSizeWarning(plan)
   if (sizes !== null) warn(sizes)
-  const progress = createProgress()
-  try {
+  const { trained, set, report } = await withProgress(async (progress) => {
+    const { scaler = 'none' } = asked.detector
     const set =
       table !== null
-        ? rowTrainingSet(table, asked.detector)
-        : await readTrainingCaptures(
-            captureInputs(files, options.continuous),
-            plan,
-            asked.detector.scaler ?? 'none',
-            {
-              filter,
-              dropDuplicates: options.dropDuplicates,
-              flowMemoryBytes: options.flowMemory,
-              view: viewFrom(options),
-              progress,
-            },
-          )
-    const { dropDuplicates, continuous, flowMemory } = options
-    const read = { dropDuplicates, continuous, flowMemoryBytes: flowMemory, progress }
+        ? rowTrainingSet(table, scaler)
+        : await readTrainingCaptures(captureInputs(files, options.continuous), plan, scaler, {
+            ...reading,
+            view: viewFrom(options),
+            progress,
+          })
     const chosen =
       search === null
         ? null
-        : await chooseParameters(set, asked, search, { training: files, normal, novel, read })
+        : await chooseParameters(set, asked, search, {
+            training: files,
+            normal: { files: selectNormal, filter },
+            novel: { files: selectNovel, filter: novelFilter },
+            read: { ...reading, continuous: options.continuous, progress },
+          })
     const trainOptions =
       chosen === null ? asked : { ...asked, detector: chosen.detector, selection: chosen.selection }
-    const { saved, split } = namingInputs(files, () =>
+    const trained = namingInputs(files, () =>
       namingFlags(() => trainModel(set, { ...trainOptions, onProgress: fitProgress(progress) })),
     )
-    progress.stop()
-    const bytes = encodeModelFile(saved)
-    writeFileWhole(options.output, bytes)
-    if (search?.report !== undefined && chosen !== null) writeFileWhole(search.report, chosen.report)
-    if (said !== null) note(said)
-    for (const fitNote of saved.detector.fitReport.notes) warn(fitNote)
-    const { calibration, falsePositiveRate } = saved.threshold
-    if (!calibration.guaranteed) {
-      const less = calibration.method === 'held-out-inputs' ? '--fpr' : '--fpr or --calibration-share'
-      warn(
-        `--fpr ${falsePositiveRate} needs ${calibration.rowsNeeded} calibration rows, there are ${calibration.rows}: expect ${promiseText(saved.threshold)}; train on more, or raise ${less}`,
-      )
-    }
-    for (const warning of groupWarnings(saved, files)) warn(warning)
-    const limits = findDetectionLimits(saved)
-    for (const warning of limitWarnings(limits)) warn(warning)
-    const out = tellingWriter(options.output)
-    if (options.format === 'json') {
-      out.line(
-        jsonLine({
-          model: options.output,
-          bytes: bytes.length,
-          calibrationBy: split.method,
-          ...keptInputs(split, set),
-          ...modelJson(saved),
-          detectionLimits: limitsJson(limits),
-        }),
-      )
-    } else {
-      out.line(`${printable(options.output)}: ${bytes.length} bytes`)
-      for (const line of describeModel(saved, [], calibratedBy(split, set, asked))) out.line(line)
-      for (const line of describeLimits(limits)) out.line(line)
-    }
-    out.flush()
-  } finally {
-    progress.stop()
+    return { trained, set, report: chosen?.report }
+  })
+  const { saved, split } = trained
+  const bytes = encodeModelFile(saved)
+  writeFileWhole(options.output, bytes)
+  if (search?.report !== undefined && report !== undefined) writeFileWhole(search.report, report)
+  if (said !== undefined) note(said)
+  for (const warning of modelWarnings(saved, files)) warn(warning)
+  const limits = findDetectionLimits(saved)
+  for (const warning of limitWarnings(limits)) warn(warning)
+  const out = tellingWriter(options.output)
+  if (options.format === 'json') {
+    out.line(
+      jsonLine({
+        model: options.output,
+        bytes: bytes.length,
+        calibrationBy: split.method,
+        ...keptInputs(split, set),
+        ...modelJson(saved),
+        detectionLimits: limitsJson(limits),
+      }),
+    )
+  } else {
+    out.line(`${printable(options.output)}: ${bytes.length} bytes`)
+    for (const line of describeModel(saved, [], calibratedBy(split, set, asked))) out.line(line)
+    for (const line of describeLimits(limits)) out.line(line)
   }
+  out.flush()
+}
+
+function inputWarnings(files: readonly string[], selectNormal: readonly string[]): string[] {
+  return [
+    ...repeatedFiles(files).map(
+      ([copy, first]) =>
+        `${copy}: is the same as ${first}; its rows count twice, and one copy calibrates a fit to the other: leave one out`,
+    ),
+    ...selectNormal
+      .filter((path) => files.includes(path))
+      .map(
+        (file) =>
+          `${file}: is trained on as well, so it flatters every candidate; choose by other normal traffic`,
+      ),
+  ]
+}
+
+function modelWarnings(saved: SavedModel, files: readonly string[]): string[] {
+  const warnings = [...saved.detector.fitReport.notes]
+  const { calibration, falsePositiveRate } = saved.threshold
+  if (!calibration.guaranteed) {
+    const less = calibration.method === 'held-out-inputs' ? '--fpr' : '--fpr or --calibration-share'
+    warnings.push(
+      `--fpr ${falsePositiveRate} needs ${calibration.rowsNeeded} calibration rows, there are ${calibration.rows}: expect ${promiseText(saved.threshold)}; train on more, or raise ${less}`,
+    )
+  }
+  return [...warnings, ...groupWarnings(saved, files)]
 }
 
 /** A model that judges groups by others needs two of a kind. */
@@ -355,14 +249,31 @@ export function trainOptionsFrom(
   return { detector, falsePositiveRate: fpr, calibrationShare, seed, oddflowVersion: VERSION }
 }
 
-interface SuitedOptions {
+interface AskedOptions {
   readonly asked: TrainOptions
   /** How the detector was chosen, for people; absent where there was no choice. */
   readonly said?: string
 }
 
+function askedOptions(
+  files: readonly string[],
+  table: TrainingRows | null,
+  options: TrainCommandOptions,
+  recipe: Recipe,
+): AskedOptions {
+  if (table === null) {
+    return { asked: trainOptionsFrom(options, recipe, options.features ?? recipe.features) }
+  }
+  // rows with a column of services are flow summaries, and judged like these
+  const summary = (table.columns?.categoryColumn ?? null) === null ? undefined : 'flow-summary'
+  const isOpen = options.detector === undefined && options.selectNormal === undefined
+  return summary === undefined && recipe === RECIPES.default && isOpen
+    ? namingInputs(files, () => suitedOptions(table, options, recipe))
+    : { asked: trainOptionsFrom(options, recipe, summary) }
+}
+
 /** The detector that suits rows of a file, of those that take the options given. */
-function suitedOptions({ parts }: TrainingRows, options: TrainCommandOptions, recipe: Recipe): SuitedOptions {
+function suitedOptions({ parts }: TrainingRows, options: TrainCommandOptions, recipe: Recipe): AskedOptions {
   const given = Object.fromEntries(
     OPTION_NAMES.filter((name) => options[name] !== undefined).map((name) => [name, options[name]]),
   ) as DetectorOptions
@@ -413,14 +324,14 @@ function withoutUndefined<T extends object>(record: T): Partial<T> {
   return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as Partial<T>
 }
 
-function rowTrainingSet({ parts, columns }: TrainingRows, detector: DetectorOptions): TrainingSet {
+function rowTrainingSet({ parts, columns }: TrainingRows, scaler: FeatureContract['scaler']): TrainingSet {
   const rows = concatRows(parts)
   const inputOfRow = Uint32Array.from(parts.flatMap((part, i) => new Array<number>(part.rows).fill(i)))
   const contract: FeatureContract = {
     featureSet: 'rows',
     featureSetVersion: 1,
     dimension: rows.cols,
-    scaler: detector.scaler ?? 'none',
+    scaler,
   }
   return { rows, inputOfRow, contract, onePacketRule: null, ...(columns === null ? {} : { columns }) }
 }
@@ -433,5 +344,81 @@ function fitProgress(progress: Progress) {
       progress.stage(`fitting: ${stage}`, 100)
     }
     progress.update(Math.round(100 * fraction))
+  }
+}
+
+// ---- inputs that are given twice
+
+const PIECE_BYTES = 64 * 1024
+
+interface Seen {
+  readonly path: string
+  readonly stat: Stats
+  /** Of the first 64 KiB, and of all; null if the file cannot be read. */
+  readonly beginning: () => string | null
+  readonly whole: () => string | null
+}
+
+/**
+ * Each input that repeats an earlier one, with that one: the same file, or a copy of its bytes (not one in another form,
+ * such as .gz). Files of different sizes are not read, others mostly to 64 KiB. Unreadable ones are left to their reader.
+ */
+export function repeatedFiles(paths: readonly string[]): [copy: string, first: string][] {
+  const seen: Seen[] = []
+  const repeated: [string, string][] = []
+  for (const path of paths) {
+    const file = path === '-' ? null : ordinaryFile(path)
+    if (file === null) continue
+    const first = seen.find((other) => isCopy(file, other))
+    if (first === undefined) seen.push(file)
+    else repeated.push([path, first.path])
+  }
+  return repeated
+}
+
+function ordinaryFile(path: string): Seen | null {
+  let stat: Stats
+  try {
+    stat = statSync(path)
+  } catch {
+    return null
+  }
+  if (!stat.isFile() || stat.size === 0) return null
+  const hashed = (mostBytes: number): (() => string | null) => {
+    let hash: string | null | undefined
+    return () => {
+      if (hash === undefined) hash = hashOf(path, mostBytes)
+      return hash
+    }
+  }
+  return { path, stat, beginning: hashed(PIECE_BYTES), whole: hashed(Number.POSITIVE_INFINITY) }
+}
+
+function isCopy(a: Seen, b: Seen): boolean {
+  if (a.stat.size !== b.stat.size) return false
+  if (a.stat.dev === b.stat.dev && a.stat.ino === b.stat.ino) return true
+  return (
+    a.beginning() !== null && a.beginning() === b.beginning() && a.whole() !== null && a.whole() === b.whole()
+  )
+}
+
+function hashOf(path: string, mostBytes: number): string | null {
+  try {
+    const fd = openSync(path, 'r')
+    try {
+      const hash = createHash('sha256')
+      const piece = new Uint8Array(PIECE_BYTES)
+      for (let left = mostBytes; left > 0; ) {
+        const read = readSync(fd, piece, 0, Math.min(left, piece.length), null)
+        if (read === 0) break
+        hash.update(piece.subarray(0, read))
+        left -= read
+      }
+      return hash.digest('hex')
+    } finally {
+      closeSync(fd)
+    }
+  } catch {
+    return null
   }
 }

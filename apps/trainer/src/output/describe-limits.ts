@@ -26,8 +26,8 @@ export function describeLimits(limits: DetectionLimits): string[] {
   return inColumns(limitFacts(limits))
 }
 
-/** What the commands that update a model say of its limits. */
-interface LimitsOfUpdate {
+/** The limits of a model before and after an update, in JSON and for people. */
+export interface LimitsOfUpdate {
   readonly json: Record<'detectionLimitsBefore' | 'detectionLimits', ReturnType<typeof limitsJson>>
   readonly lines: readonly string[]
   readonly warnings: readonly string[]

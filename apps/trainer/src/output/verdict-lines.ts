@@ -19,11 +19,9 @@ import {
   UsageError,
 } from '@oddflow/program'
 import type { GroupKind, ScoredGroup } from '../commands/score.js'
-import type { InputKind } from '../inputs.js'
-import { type CaptureRead, sumUnsupported } from '../pipeline/read-packets.js'
+import { type InputKind, note } from '../inputs.js'
+import { type CaptureRead, describeView, sumUnsupported } from '../pipeline/read-packets.js'
 import { endpoint, type InputVerdict, type VerdictCounts } from '../pipeline/verdict-store.js'
-
-/** What became of the flows and the packets, in a sentence each; every packet and record is in it. */
 
 export function describeVerdicts(counts: readonly VerdictCounts[], kind: InputKind): string {
   const sum = (key: keyof VerdictCounts): number => counts.reduce((total, c) => total + c[key], 0)
@@ -67,6 +65,13 @@ export function describePackets(counters: FlowCounters, reads: readonly CaptureR
   return parts.join('; ')
 }
 
+/** What became of the packets, and what the view made of them; nothing for feature rows. */
+export function notePackets(counters: FlowCounters | null, reads: readonly CaptureRead[]): void {
+  if (counters !== null) note(describePackets(counters, reads))
+  const seen = describeView(reads)
+  if (seen !== null) note(seen)
+}
+
 /** Which scores are novel, and which way they point. */
 export function describeThreshold({ threshold }: SavedModel): string {
   return `novel: a score of ${threshold.value.toPrecision(6)} or lower; the lower, the more unusual`
@@ -79,11 +84,6 @@ export function describeGroupLevel({ groups }: SavedModel, kind: GroupKind): str
   return `novel: a ${kind} with a score above ${level.level.toFixed(3)}, which none of ${level.groups} training ${kind}s exceeds; the higher, the more unusual (flows score the other way round); at most about 1 in ${level.groups + 1} normal ${kind}s exceeds it`
 }
 
-/**
- * Where a model file goes when it is to go to standard output (`-o -`): its bytes alone, for a pipe or a file. What
- * the command has to tell then stands on standard error, and a terminal gets no bytes.
- */
-
 /** As checkWritable; throws UsageError where "-" is a terminal. */
 export function checkModelOutput(path: string, taken: readonly string[]): void {
   if (path !== '-') checkWritable(path, taken)
@@ -94,7 +94,7 @@ export function checkModelOutput(path: string, taken: readonly string[]): void {
   }
 }
 
-/** For what is told beside a model that goes to `path`. */
+/** For the text beside a model that goes to `path`: on standard error if the model is on standard output. */
 export function tellingWriter(path: string): LineWriter {
   return createLineWriter(path === '-' ? 2 : 1)
 }

@@ -9,6 +9,7 @@ import { createFlowExplainer, findDetectionLimits } from '@oddflow/program'
 import { type Flow, fit as fitModel, loadModel, type Model, readFlows } from '../browser.js'
 import { TrainedModel } from '../library/model.js'
 import { limitFacts, limitWarnings } from '../output/describe-limits.js'
+import { RowSample, rowMatrix } from '../pipeline/row-sample.js'
 
 /** What the page asks for. */
 export type Request =
@@ -155,7 +156,7 @@ async function judge(files: readonly File[]): Promise<void> {
   const saved = TrainedModel.savedOf(judging)
   const summary = createSummary(files)
   const worst: { readonly flow: Flow; readonly score: number }[] = []
-  const sample = createSample()
+  const sample = new RowSample(judging.columns, MAP_FLOWS)
   let novel = 0
   const judgeBatch = (batch: readonly Flow[]): void => {
     const scores = judging.score(batch)
@@ -187,10 +188,13 @@ async function judge(files: readonly File[]): Promise<void> {
     const { reasons } = explain({ row, score, threshold: judging.threshold, packets })
     return rowOf(flow, reasons.length > 0 ? reasons : ['unlike normal flows as a whole'])
   })
-  const novelRows = worst.flatMap(({ flow }) => flow.features ?? [])
+  const novelRows = rowMatrix(
+    worst.flatMap(({ flow }) => flow.features ?? []),
+    judging.columns,
+  )
   send({
     kind: 'judged',
-    judged: { ...summary.end(rows), novel, map: mapOf(saved, sample.rows, novelRows) },
+    judged: { ...summary.end(rows), novel, map: mapOf(saved, sample.matrix(), novelRows) },
   })
 }
 
@@ -314,33 +318,11 @@ function rowOf(flow: Flow, reasons: readonly string[] = []): FlowRow {
 
 // ---- map
 
-/** Every k-th row; k doubles whenever there are too many. */
-function createSample() {
-  const rows: Float64Array[] = []
-  let step = 1
-  let seen = 0
-  return {
-    rows,
-    add(row: Float64Array): void {
-      if (seen++ % step !== 0) return
-      rows.push(row)
-      if (rows.length <= MAP_FLOWS) return
-      for (let i = 0; 2 * i < rows.length; i++) rows[i] = rows[2 * i]!
-      rows.length = Math.ceil(rows.length / 2)
-      step *= 2
-    },
-  }
-}
-
 /**
  * The two principal components of the normal flows that the model remembers, columns standardized; null for a model
  * that remembers too few.
  */
-function mapOf(
-  { detector, contract }: SavedModel,
-  normal: readonly Float64Array[],
-  novel: readonly Float64Array[],
-): FlowMap | null {
+function mapOf({ detector, contract }: SavedModel, normal: Matrix, novel: Matrix): FlowMap | null {
   const remembered = rememberedRows(detector)
   if (remembered === null || remembered.rows < 3) return null
   const service = categoryColumn(contract)
@@ -355,22 +337,17 @@ function mapOf(
     for (let i = 0; i < d; i++) for (let j = 0; j < d; j++) covariance.data[i * d + j]! += z[i]! * z[j]!
   }
   const { vectors } = symmetricEigen(covariance, Math.min(2, d))
-  const project = (data: Float64Array, start: number, out: Float32Array, at: number): void => {
-    const z = place(data, start)
-    for (let axis = 0; axis < vectors.rows; axis++) {
-      out[at + axis] = z.reduce((sum, value, i) => sum + value * vectors.data[axis * d + i]!, 0)
+  const projected = ({ rows, cols, data }: Matrix): Float32Array => {
+    const out = new Float32Array(2 * rows)
+    for (let r = 0; r < rows; r++) {
+      const z = place(data, r * cols)
+      for (let axis = 0; axis < vectors.rows; axis++) {
+        out[2 * r + axis] = z.reduce((sum, value, i) => sum + value * vectors.data[axis * d + i]!, 0)
+      }
     }
-  }
-  const projectAll = (rows: readonly Float64Array[]): Float32Array => {
-    const out = new Float32Array(2 * rows.length)
-    rows.forEach((row, i) => {
-      project(row, 0, out, 2 * i)
-    })
     return out
   }
-  const own = new Float32Array(2 * remembered.rows)
-  for (let r = 0; r < remembered.rows; r++) project(remembered.data, r * remembered.cols, own, 2 * r)
-  return { remembered: own, normal: projectAll(normal), novel: projectAll(novel) }
+  return { remembered: projected(remembered), normal: projected(normal), novel: projected(novel) }
 }
 
 function momentsOf({ rows, cols, data }: Matrix, columns: readonly number[]) {

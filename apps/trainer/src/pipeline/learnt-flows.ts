@@ -5,9 +5,10 @@
  * when the given one no longer is.
  */
 import { formatAddress } from '@oddflow/capture'
-import { createMatrix, type Matrix, plural } from '@oddflow/core'
+import { type Matrix, plural } from '@oddflow/core'
 import { createScoreWorkspace, novelRows, type SavedModel } from '@oddflow/detectors'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
+import { rowMatrix } from './row-sample.js'
 
 interface FlowEnds {
   readonly initiator: string
@@ -55,11 +56,8 @@ export function createLearntFlows(before: SavedModel): LearntFlows {
     },
     patternsUnder(updated) {
       if (novel.length === 0) return []
-      const rows = createMatrix(novel.length, novel[0].row.length)
-      novel.forEach(({ row }, i) => {
-        rows.data.set(row, i * rows.cols)
-      })
-      const verdicts = novelRows(updated, rows)
+      const rows = novel.map(({ row }) => row)
+      const verdicts = novelRows(updated, rowMatrix(rows, rows[0].length))
       return patternsOf(novel.filter((_, i) => !verdicts[i]).map(({ ends }) => ends))
     },
   }
@@ -70,50 +68,40 @@ export function patternsOf(flows: readonly FlowEnds[]): string[] {
   const found: { readonly text: string; readonly flows: number }[] = []
   let rest = flows
   const take = (
-    keyOf: (flow: FlowEnds) => string,
-    patternOf: (flows: readonly FlowEnds[]) => string | null,
+    shared: readonly (keyof FlowEnds)[],
+    patternOf: (flows: readonly FlowEnds[], first: FlowEnds) => string | null,
   ): void => {
     const groups = new Map<string, FlowEnds[]>()
     for (const flow of rest) {
-      const group = groups.get(keyOf(flow)) ?? []
-      groups.set(keyOf(flow), group)
+      const key = shared.map((field) => flow[field]).join()
+      const group = groups.get(key) ?? []
+      groups.set(key, group)
       group.push(flow)
     }
     const left: FlowEnds[] = []
     for (const group of groups.values()) {
-      const text = group.length < LEAST_FLOWS ? null : patternOf(group)
+      const text = group.length < LEAST_FLOWS ? null : patternOf(group, group[0])
       if (text === null) left.push(...group)
       else found.push({ text, flows: group.length })
     }
     rest = left
   }
-  const distinct = (group: readonly FlowEnds[], of: (flow: FlowEnds) => unknown): number =>
-    new Set(group.map(of)).size
+  const distinct = (group: readonly FlowEnds[], field: keyof FlowEnds): number =>
+    new Set(group.map((flow) => flow[field])).size
+  take(['initiator', 'responder', 'protocol'], (group, { initiator, responder }) => {
+    const ports = distinct(group, 'responderPort')
+    return ports < LEAST_SCANNED ? null : `a scan of ${ports} ports of ${responder} by ${initiator}`
+  })
+  take(['initiator', 'protocol', 'responderPort'], (group, { initiator, protocol, responderPort }) => {
+    const hosts = distinct(group, 'responder')
+    return hosts < LEAST_SCANNED
+      ? null
+      : `a scan of ${hosts} hosts by ${initiator}, ${protocol} port ${responderPort}`
+  })
   take(
-    ({ initiator, responder, protocol }) => [initiator, responder, protocol].join(),
-    (group) => {
-      const [{ initiator, responder }] = group
-      const ports = distinct(group, ({ responderPort }) => responderPort)
-      return ports < LEAST_SCANNED ? null : `a scan of ${ports} ports of ${responder} by ${initiator}`
-    },
-  )
-  take(
-    ({ initiator, protocol, responderPort }) => [initiator, protocol, responderPort].join(),
-    (group) => {
-      const [{ initiator, protocol, responderPort }] = group
-      const hosts = distinct(group, ({ responder }) => responder)
-      return hosts < LEAST_SCANNED
-        ? null
-        : `a scan of ${hosts} hosts by ${initiator}, ${protocol} port ${responderPort}`
-    },
-  )
-  take(
-    ({ initiator, responder, protocol, responderPort }) =>
-      [initiator, responder, protocol, responderPort].join(),
-    (group) => {
-      const [{ initiator, responder, protocol, responderPort }] = group
-      return `${plural(group.length, 'flow')} of ${initiator} to ${responder}, ${protocol} port ${responderPort}`
-    },
+    ['initiator', 'responder', 'protocol', 'responderPort'],
+    (group, { initiator, responder, protocol, responderPort }) =>
+      `${plural(group.length, 'flow')} of ${initiator} to ${responder}, ${protocol} port ${responderPort}`,
   )
   found.sort((a, b) => b.flows - a.flows)
   const more = found.slice(MOST_PATTERNS).reduce((sum, { flows: count }) => sum + count, 0)

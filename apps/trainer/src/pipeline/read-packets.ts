@@ -1,7 +1,4 @@
-/**
- * Captures as batches of decoded packets: opens each input, decodes, applies the filter, and hands every batch
- * on. The one place where the trainer meets @oddflow/capture, so that every command reads alike.
- */
+/** Captures as batches of decoded and filtered packets, the same for all commands. */
 
 import { statSync } from 'node:fs'
 import {
@@ -31,7 +28,6 @@ import type { FlowMemory } from './flow-plan.js'
 
 export interface ReadOptions extends FlowMemory {
   readonly filter: PacketFilter | null
-  /** `oddflow` where it is left out. */
   /** Leaves out copies of a packet. */
   readonly dropDuplicates?: boolean | undefined
   readonly progress: Progress
@@ -100,7 +96,7 @@ function isStream(file: string): boolean {
  */
 export async function readPackets(
   input: CaptureInput,
-  options: ReadOptions & { readonly view: PacketView },
+  options: Reading,
   onPackets: (packets: PacketBatch) => void,
   packets: PacketBatch = createPacketBatch(BATCH_FRAMES),
 ): Promise<CaptureRead> {
@@ -115,7 +111,7 @@ export async function readPackets(
   })
   const source = open(input, options)
   const total = input.files.reduce((sum, file) => sum + sizeOf(file), 0)
-  options.progress.stage(`reading ${input.name === '-' ? 'standard input' : input.name}`, total)
+  options.progress.stage(`reading ${nameInputs([input.name])}`, total)
   const unsupported = new Map<number, number>()
   let bytes = 0
   let count = 0
@@ -170,7 +166,7 @@ export function filterFrom(text: string | undefined, flag = '--filter'): PacketF
 
 /** Oddities, damage and an early end, a line each; none for a capture that is whole. */
 export function complaints({ end, name: input, packets, decoded, check, stoppedBy }: CaptureRead): string[] {
-  const name = input === '-' ? 'standard input' : input
+  const name = nameInputs([input])
   const doubts = packetCheckWarnings(check, CAPTURE_FLAGS.dropDuplicates).map(({ text }) => text)
   const lines = [...end.warnings, ...doubts].map((warning) => `${name}: ${warning}`)
   if (stoppedBy !== null)
@@ -240,17 +236,24 @@ export function sumUnsupported(reads: readonly CaptureRead[]): Record<string, nu
   return sum
 }
 
-/**
- * What a command begins with that puts inputs to a model: the inputs are of one kind, options of captures are refused
- * for feature rows, a filter is understood before the model is read, and captures are seen in the model's view.
- */
+/** How captures are read. */
+export type Reading = ReadOptions & { readonly view: PacketView }
 
+/** What options say of it. Throws UsageError. */
+export function readingFrom(
+  options: CaptureFlags,
+): Pick<ReadOptions, 'filter' | 'dropDuplicates' | 'flowMemoryBytes'> {
+  const { dropDuplicates, flowMemory: flowMemoryBytes } = options
+  return { filter: filterFrom(options.filter), dropDuplicates, flowMemoryBytes }
+}
+
+/** A model, and inputs for it. */
 export interface InputsUnderModel {
   readonly kind: InputKind
   readonly saved: SavedModel
   readonly inputs: CaptureInput[]
   /** How the inputs are read. */
-  readonly reading: Omit<ReadOptions, 'progress' | 'stop'> & { readonly view: PacketView }
+  readonly reading: Omit<Reading, 'progress' | 'stop'>
 }
 
 /** Throws UsageError, FileError, and what else makes a model unreadable. */
@@ -261,18 +264,8 @@ export function inputsUnderModel(
 ): InputsUnderModel {
   const kind = inputKindOfAll(files)
   if (kind === 'rows') refuseCaptureOptions({ ...options }, CAPTURE_FLAGS)
-  const filter = filterFrom(options.filter)
+  const reading = readingFrom(options)
   const saved = readModel(modelPath)
   const view = viewOfModel(options, saved.contract)
-  return {
-    kind,
-    saved,
-    inputs: captureInputs(files, options.continuous),
-    reading: {
-      filter,
-      dropDuplicates: options.dropDuplicates,
-      flowMemoryBytes: options.flowMemory,
-      view,
-    },
-  }
+  return { kind, saved, inputs: captureInputs(files, options.continuous), reading: { ...reading, view } }
 }

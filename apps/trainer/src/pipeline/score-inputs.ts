@@ -1,10 +1,9 @@
 /**
- * Inputs → verdicts under a saved model: the path that `score`, `evaluate` and `demo` share.
+ * Inputs → flows, rows and verdicts under a model's feature contract.
  *
- * Flows are cut and turned into rows by the model's own feature contract, each row is scored as its record
- * ends, and the verdicts of a capture are given in the order of their first packets. Most contracts are streamed,
- * in memory bounded by the open flows. Idle-gap rules sort a flow's packets and ask which piece is its last, so a
- * capture under them is collected first, and one that is too long for that is refused.
+ * The verdicts of a capture are in the order of their first packets. Most contracts are streamed, in memory bounded by
+ * the open flows. Idle-gap rules need whole flows, so a capture under them is collected first, or refused if it is too
+ * long for that.
  */
 import { CaptureFileError } from '@oddflow/capture/node'
 import {
@@ -13,7 +12,6 @@ import {
   type FlowContract,
   type Matrix,
   matrixOf,
-  type PacketView,
   plural,
 } from '@oddflow/core'
 import {
@@ -47,16 +45,12 @@ import {
   BATCH_FRAMES,
   type CaptureInput,
   type CaptureRead,
-  type ReadOptions,
+  type Reading,
   readPackets,
 } from './read-packets.js'
 import { readRowsUnder, readTableUnder } from './read-rows.js'
+import { RowSample } from './row-sample.js'
 import { countVerdicts, type InputVerdict, type VerdictCounts, VerdictStore } from './verdict-store.js'
-
-/**
- * Captures → whole flows, for the commands that learn from them (train, extract), and for scoring under a
- * contract whose rules need whole flows.
- */
 
 interface CollectedCaptures {
   readonly flows: CollectedFlows
@@ -67,7 +61,7 @@ interface CollectedCaptures {
 export async function collectFlows(
   inputs: readonly CaptureInput[],
   gathering: FlowGathering,
-  options: ReadOptions & { readonly view: PacketView },
+  options: Reading,
 ): Promise<CollectedCaptures> {
   const collector = namingFlowMemory(() =>
     createFlowCollector({ ...gathering, ...memoryOption(options), hashSeed: hashSeed() }),
@@ -119,9 +113,7 @@ export function countersOf(flows: CollectedFlows, counts: RecordCounts): FlowCou
   }
 }
 
-/** Counters of several captures as one: numbers added up, dropped packets by reason. */
-
-/** At least one part. */
+/** Counters of several captures as one. At least one part. */
 export function sumCounters(parts: readonly FlowCounters[]): FlowCounters {
   const sums: Record<string, number> = {}
   const dropped: Record<string, number> = {}
@@ -134,43 +126,6 @@ export function sumCounters(parts: readonly FlowCounters[]): FlowCounters {
     }
   }
   return { ...parts[0], ...sums, dropped }
-}
-
-/**
- * RowSample: every k-th row of a stream of unknown length, at most `limit` of them: when it is full, every
- * other row is dropped and k doubles. For pictures, which need a fair sample and no more.
- */
-
-export class RowSample {
-  readonly #width: number
-  readonly #limit: number
-  #rows: Float64Array[] = []
-  #step = 1
-  #seen = 0
-
-  constructor(width: number, limit: number) {
-    this.#width = width
-    this.#limit = limit
-  }
-
-  /** Copies the row when it is one of those kept. */
-  add(row: Float64Array): void {
-    if (this.#seen++ % this.#step !== 0) return
-    if (this.#rows.length === this.#limit) {
-      this.#rows = this.#rows.filter((_, i) => i % 2 === 0)
-      this.#step *= 2
-      if ((this.#seen - 1) % this.#step !== 0) return
-    }
-    this.#rows.push(row.slice())
-  }
-
-  matrix(): Matrix {
-    const data = new Float64Array(this.#rows.length * this.#width)
-    this.#rows.forEach((row, i) => {
-      data.set(row, i * this.#width)
-    })
-    return matrixOf(this.#rows.length, this.#width, data)
-  }
 }
 
 /** Everything found in one input. */
@@ -188,9 +143,7 @@ interface ScoredInput {
   readonly read: CaptureRead | null
 }
 
-export interface ScoreOptions extends ReadOptions, RecordOptions {
-  /** The contract's. */
-  readonly view: PacketView
+export interface ScoreOptions extends Reading, RecordOptions {
   /** Keep a sample of the feature rows (for the embedding's picture). */
   readonly keepRows: boolean
   /** Give only verdicts of what is novel. */
@@ -199,9 +152,8 @@ export interface ScoreOptions extends ReadOptions, RecordOptions {
   readonly explain?: boolean | undefined
 }
 
-/** What else the reading of records may be told. */
 export interface RecordOptions {
-  /** Called with an input that cannot be read, which is then passed over; without it the error is thrown. */
+  /** Reports an input that cannot be read, which is then skipped; without it the error is thrown. */
   readonly onUnreadable?: ((error: CaptureFileError) => void) | undefined
 }
 
@@ -295,19 +247,16 @@ interface RecordSink<Result> {
   end(read: CaptureRead): Result
 }
 
-/** Verdicts of the present input. */
-type Judging = RecordSink<ScoredInput>
-
 function createJudging(
   saved: SavedModel,
   path: string,
   { keepRows, novelOnly, explain }: Judged,
-): Judging & { readonly contract: FlowContract } {
+): RecordSink<ScoredInput> & { readonly contract: FlowContract } {
   const { contract, row, judge } = captureJudge(saved, path)
   const threshold = saved.threshold.value
   const storing = { novelOnly, explain: explain === true ? createFlowExplainer(saved) : undefined }
-  let name = ''
-  let verdicts = new VerdictStore('', threshold, storing)
+  let name = path
+  let verdicts = new VerdictStore(path, threshold, storing)
   let sample = new RowSample(row.length, SAMPLE_ROWS)
   return {
     contract,
@@ -345,11 +294,11 @@ function captureJudge(saved: SavedModel, path: string): FlowJudge {
   }
 }
 
-type RecordReading = ReadOptions & RecordOptions & { readonly view: PacketView }
+type RecordReading = Reading & RecordOptions
 
 /** Captures, one after another, as records. */
 interface RecordSource {
-  /** All records of one capture; null where it cannot be read and somebody was told. */
+  /** All records of one capture; null if it cannot be read and was reported. */
   read(input: CaptureInput): Promise<CaptureRead | null>
   finish(): FlowCounters
 }
@@ -406,7 +355,7 @@ function collectedRecords(
   }
 }
 
-/** null where the input cannot be read and somebody was told. */
+/** null if the input cannot be read and was reported. */
 async function unlessUnreadable<T>(reading: Promise<T>, { onUnreadable }: RecordOptions): Promise<T | null> {
   try {
     return await reading
@@ -417,15 +366,7 @@ async function unlessUnreadable<T>(reading: Promise<T>, { onUnreadable }: Record
   }
 }
 
-/**
- * Inputs → feature rows under a model's own contract, a batch at a time in the order in which they come to be: the
- * path that `update` and `drift` share.
- *
- * A capture's flows give their rows as they end, so memory does not grow with the capture. Flows without a row (one
- * packet, too few in time) teach a mixture nothing and are counted alone.
- */
-
-interface StreamedRows {
+export interface StreamedRows {
   readonly rows: number
   /** Flow records without a row. */
   readonly withoutRow: number
@@ -437,14 +378,15 @@ interface StreamedRows {
 const BATCH_ROWS = 100
 
 /**
+ * Feature rows under a model's contract, as flows end, so that memory does not grow with the capture.
+ *
  * `onRows` gets at most 100 rows at a time, the number of the input that they are from, and for rows of captures numbers
  * that are equal for one device in one input; all are its own.
  */
 export async function streamRows(
   { contract }: SavedModel,
   inputs: readonly CaptureInput[],
-  options: ReadOptions & {
-    readonly view: PacketView
+  options: Reading & {
     /** Called for each flow with a row, in the order of the rows and before they come. */
     readonly onFlow?: (record: FlowRecord) => void
   },

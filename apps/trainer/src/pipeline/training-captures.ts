@@ -9,10 +9,8 @@ import { type FlowCounters, flowSummaryContract, learnFeatureContract } from '@o
 import { createTrainingRows, type TrainingRows, type TrainingSet, trainingSetOf } from '@oddflow/program'
 import { nameInputs, namingInputs, warn } from '../inputs.js'
 import type { FlowPlan } from './flow-plan.js'
-import { type CaptureInput, type CaptureRead, complaints, type ReadOptions } from './read-packets.js'
+import { type CaptureInput, type CaptureRead, complaints, type Reading } from './read-packets.js'
 import { checkRowsFit, collectFlows, readRecords } from './score-inputs.js'
-
-export type RowReading = ReadOptions & { readonly view: PacketView }
 
 /** Of open flows whose rows are made as they end, unless --flow-memory says otherwise: about 1.5 million of them. */
 const OPEN_FLOWS_BYTES = 512 * 1024 * 1024
@@ -21,7 +19,7 @@ export async function readTrainingCaptures(
   inputs: readonly CaptureInput[],
   plan: FlowPlan,
   scaler: TrainingSet['contract']['scaler'],
-  options: RowReading,
+  options: Reading,
 ): Promise<TrainingSet> {
   const set =
     plan.learning.featureSet === 'flow-summary'
@@ -35,7 +33,7 @@ async function readFlows(
   inputs: readonly CaptureInput[],
   plan: FlowPlan,
   scaler: TrainingSet['contract']['scaler'],
-  options: RowReading,
+  options: Reading,
 ): Promise<TrainingSet> {
   const { flows, reads } = await collectFlows(inputs, plan.gathering, options)
   for (const line of reads.flatMap(complaints)) warn(line)
@@ -49,7 +47,7 @@ async function readSummaries(
   inputs: readonly CaptureInput[],
   plan: FlowPlan,
   scaler: TrainingSet['contract']['scaler'],
-  options: RowReading,
+  options: Reading,
 ): Promise<TrainingSet> {
   const { rows, reads } = await readRowsOfCaptures(
     inputs,
@@ -87,7 +85,7 @@ interface RowsOfCaptures {
 export async function readRowsOfCaptures(
   inputs: readonly CaptureInput[],
   contract: FlowContract,
-  options: RowReading,
+  options: Reading,
 ): Promise<RowsOfCaptures> {
   const rows = createTrainingRows(contract, (count) => checkRowsFit(count, contract))
   const flowMemoryBytes = options.flowMemoryBytes ?? OPEN_FLOWS_BYTES

@@ -2,7 +2,7 @@ import { copyFlowRecord, type FlowRecord } from '@oddflow/flows'
 import type { FlowExplainer, FlowExplanation } from '@oddflow/program'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { RowSample } from '../../src/pipeline/score-inputs.js'
+import { RowSample } from '../../src/pipeline/row-sample.js'
 import { createScratchRuns, VerdictStore } from '../../src/pipeline/verdict-store.js'
 
 const record: FlowRecord = {
