@@ -9,6 +9,7 @@
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
 import {
   AckPolicy,
   type Consumer,
@@ -49,6 +50,10 @@ const OTHER_CONFIGURATION = 10058
 
 /** Tests shorten waits. */
 export const WAIT_SCALE = Number(process.env.ODDFLOW_WAIT_SCALE ?? 1)
+/** Waits; less long once `stop` is aborted. */
+export const rest = (millis: number, stop: AbortSignal): Promise<void> =>
+  pause(millis, undefined, { signal: stop }).catch(() => undefined)
+export const DAY_NANOS = 86_400_000_000_000
 /** The server gives a capture to another worker when its worker was silent for this long. */
 export const ACK_WAIT_MILLIS = 30_000 * WAIT_SCALE
 
@@ -78,20 +83,20 @@ const job = z.strictObject({
 })
 export type Job = Readonly<z.infer<typeof job>>
 
-const done = z.strictObject({
-  format: z.literal(1),
-  id,
-  name: z.string().max(1024),
-  packets: wholeNumber,
-  flows: wholeNumber,
-  novel: wholeNumber,
-  days: wholeNumber,
+/** Written for people and other programs; only whether there is one is read. */
+export interface Done {
+  readonly format: 1
+  readonly id: string
+  readonly name: string
+  readonly packets: number
+  readonly flows: number
+  readonly novel: number
+  readonly days: number
   /** What was wrong with the capture, if it was cut short or damaged; its flows up to there are in the results. */
-  damage: z.string().max(1000).nullable(),
-  seconds: z.number().min(0),
-  worker: z.string().max(300),
-})
-export type Done = Readonly<z.infer<typeof done>>
+  readonly damage: string | null
+  readonly seconds: number
+  readonly worker: string
+}
 
 const failed = z.strictObject({
   format: z.literal(1),
@@ -115,7 +120,6 @@ export function readJob(bytes: Uint8Array): Job {
   throw new MessageError('fleet.message', `job: id: expected ${made.id}, found ${given}`)
 }
 
-export const readDone = (bytes: Uint8Array): Done => read(done, bytes, 'outcome')
 export const readFailed = (bytes: Uint8Array): Failed => read(failed, bytes, 'outcome')
 export const write = (message: Job | Done | Failed): string => JSON.stringify(message)
 
@@ -200,9 +204,15 @@ export async function openArchive(options: ServerOptions): Promise<Archive> {
       name: 'oddflow-fleet',
       // a worker outlives any absence of the server
       maxReconnectAttempts: -1,
-      ...(options.creds === undefined ? {} : { authenticator: credsAuthenticator(readText(options.creds)) }),
-      ...(options.seed === undefined ? {} : { authenticator: nkeyAuthenticator(seedIn(options.seed)) }),
-      ...(isEncrypted ? { tls: options.ca === undefined ? {} : { ca: readText(options.ca) } } : {}),
+      ...(options.creds === undefined
+        ? {}
+        : { authenticator: credsAuthenticator(onPath(options.creds, bytesIn)) }),
+      ...(options.seed === undefined
+        ? {}
+        : { authenticator: nkeyAuthenticator(onPath(options.seed, seedIn)) }),
+      ...(isEncrypted
+        ? { tls: options.ca === undefined ? {} : { ca: onPath(options.ca, bytesIn).toString() } }
+        : {}),
     }),
   )
   try {
@@ -312,15 +322,35 @@ export async function lastMessage(
   return message?.data ?? null
 }
 
-function readText(path: string): Buffer & string {
+const bytesIn = (path: string): Buffer => readFileSync(path)
+const seedIn = (path: string): Uint8Array => new TextEncoder().encode(readFileSync(path, 'utf8').trim())
+
+/** Runs `work` on each item, at most `limit` at a time; the results are in the items' order. */
+export async function mapWithLimit<Item, Result>(
+  items: readonly Item[],
+  limit: number,
+  work: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = []
+  let next = 0
+  const run = async (): Promise<void> => {
+    while (next < items.length) {
+      const i = next++
+      results[i] = await work(items[i]!)
+    }
+  }
+  await Promise.all(Array.from({ length: limit }, run))
+  return results
+}
+
+/** Runs `use` on a file's path. Throws FileError. */
+export function onPath<T>(path: string, use: (path: string) => T): T {
   try {
-    return readFileSync(path) as Buffer & string
+    return use(path)
   } catch (error) {
     throw fileError('read', path, error)
   }
 }
-
-const seedIn = (path: string): Uint8Array => new TextEncoder().encode(String(readText(path)).trim())
 
 async function naming<T>(server: string, work: () => Promise<T>): Promise<T> {
   try {

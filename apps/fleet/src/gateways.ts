@@ -2,14 +2,12 @@
  * Gateways: their events in one stream and their last status in another, on subjects of each gateway (the agent's output
  * `nats`), and what each of them may do on the server.
  */
-import { setTimeout as pause } from 'node:timers/promises'
 import { modelPermissions } from '@oddflow/program'
 import { z } from 'zod'
-import { type Archive, lastMessage } from './archive.js'
+import { type Archive, DAY_NANOS, lastMessage, mapWithLimit, rest } from './archive.js'
 
 export const EVENTS = 'oddflow-gateways'
 export const STATUSES = 'oddflow-status'
-const DAY_NANOS = 86_400_000_000_000
 const DAYS_KEPT = 90
 const MAXIMUM_STATUS_BYTES = 65_536
 /** Far more than an agent writes. The server gives a stored message in base64, and clients here take messages of 1 MiB. */
@@ -101,29 +99,21 @@ export async function listGateways(archive: Archive): Promise<Gateway[]> {
   }
   const [events, statuses] = await Promise.all([countsOf(EVENTS), countsOf(STATUSES)])
   const names = [...new Set([...events.keys(), ...statuses.keys()])].sort()
-  const gateways: Gateway[] = []
-  let next = 0
-  const run = async (): Promise<void> => {
-    while (next < names.length) {
-      const i = next++
-      const name = names[i]!
-      const last = await manager.streams.getMessage(EVENTS, { last_by_subj: eventSubject(name) })
-      const told = await lastMessage(archive, STATUSES, statusSubject(name))
-      gateways[i] = {
-        name,
-        events: events.get(name) ?? 0,
-        lastEvent: last?.time.toISOString() ?? null,
-        status: told === null ? null : readStatus(told),
-      }
+  return mapWithLimit(names, IN_FLIGHT, async (name) => {
+    const last = await manager.streams.getMessage(EVENTS, { last_by_subj: eventSubject(name) })
+    const told = await lastMessage(archive, STATUSES, statusSubject(name))
+    return {
+      name,
+      events: events.get(name) ?? 0,
+      lastEvent: last?.time.toISOString() ?? null,
+      status: told === null ? null : readStatus(told),
     }
-  }
-  await Promise.all(Array.from({ length: IN_FLIGHT }, run))
-  return gateways
+  })
 }
 
 export const gatewayOf = (subject: string): string => subject.split('.')[2]!
 
-export interface GatewayEvent {
+interface GatewayEvent {
   readonly gateway: string
   readonly event: Readonly<Record<string, unknown>>
 }
@@ -146,18 +136,13 @@ export async function* readEvents(
     const message = await manager.streams.getMessage(EVENTS, request)
     if (message === null) {
       if (follow !== true) return
-      await pause(LOOK_MILLIS, undefined, { signal: stop }).catch(() => undefined)
+      await rest(LOOK_MILLIS, stop)
       continue
     }
     seq = message.seq + 1
-    const read = readEvent(message.subject, message.data)
-    if (read !== null) yield read
+    const parsed = event.safeParse(jsonOf(message.data))
+    if (parsed.success) yield { gateway: gatewayOf(message.subject), event: parsed.data }
   }
-}
-
-function readEvent(subject: string, data: Uint8Array): GatewayEvent | null {
-  const parsed = event.safeParse(jsonOf(data))
-  return parsed.success ? { gateway: gatewayOf(subject), event: parsed.data } : null
 }
 
 /** undefined where it is no JSON. */

@@ -19,7 +19,7 @@ import {
 import { completionCommand } from '@oddflow/program/completion'
 import { createProgress } from '@oddflow/program/progress'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
-import { type Archive, openArchive, type ServerOptions, WAIT_SCALE, wordsOf } from './archive.js'
+import { type Archive, openArchive, rest, type ServerOptions, WAIT_SCALE, wordsOf } from './archive.js'
 import { enroll, gatewaysUrlIn, loginOf } from './folder.js'
 import { type Gateway, listGateways, prepareGateways, readEvents } from './gateways.js'
 import {
@@ -375,7 +375,7 @@ async function rollOut(archive: Archive, options: RolloutOptions): Promise<void>
       if (step === 'roll-back') process.exitCode = 1
     }
     if (step === 'over' || step === 'roll-back' || options.toAll === true || stop.aborted) return
-    await pause(FOLLOW_MILLIS * WAIT_SCALE, undefined, { signal: stop }).catch(() => undefined)
+    await rest(FOLLOW_MILLIS * WAIT_SCALE, stop)
   }
 }
 

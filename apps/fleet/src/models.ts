@@ -31,14 +31,13 @@ import {
   targetText,
   UsageError,
 } from '@oddflow/program'
-import type { Archive } from './archive.js'
+import { type Archive, DAY_NANOS, lastMessage } from './archive.js'
 
 const MODELS = `KV_${MODELS_BUCKET}`
 const STATES = `KV_${MODEL_STATES_BUCKET}`
 /** Headers that the server adds to its answer. */
 const HEADER_BYTES = 4096
 const STATE_DAYS = 30
-const DAY_NANOS = 86_400_000_000_000
 const PUT_TRIES = 5
 /** A gateway that reports a version further above all offers lies: a fleet does not publish so often. */
 const MOST_VERSIONS_AHEAD = 1_000_000
@@ -189,17 +188,12 @@ function lastGoodOf(
 
 /** null: nothing is offered, or what is there is no offer. */
 export async function readOffer(archive: Archive, target: FleetTarget): Promise<ModelOffer | null> {
-  const data = await lastOf(archive, offerSubject(target))
+  const data = await lastMessage(archive, MODELS, offerSubject(target))
   try {
     return data === null ? null : decodeOffer(data)
   } catch {
     return null
   }
-}
-
-async function lastOf({ manager }: Archive, subject: string): Promise<Uint8Array | null> {
-  const message = await manager.streams.getMessage(MODELS, { last_by_subj: subject })
-  return message?.data ?? null
 }
 
 /** Of all offers and their roll-backs. */
@@ -209,7 +203,7 @@ async function highestVersion(archive: Archive): Promise<number> {
   })
   let highest = 0
   for (const subject of Object.keys(state.subjects ?? {})) {
-    const data = await lastOf(archive, subject)
+    const data = await lastMessage(archive, MODELS, subject)
     try {
       const { signed, rollback } = decodeOffer(data ?? new Uint8Array(0))
       for (const each of rollback === null ? [signed] : [signed, rollback]) {

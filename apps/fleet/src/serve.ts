@@ -3,10 +3,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { OddFlowError, plural } from '@oddflow/core'
 import { UsageError } from '@oddflow/program'
-import { type Archive, openArchive, WAIT_SCALE, wordsOf } from './archive.js'
+import { type Archive, openArchive, rest, WAIT_SCALE, wordsOf } from './archive.js'
 import { loginOf, prepareFolder, usersChanged, writeGatewaysUrl, writeUsers } from './folder.js'
 import { EVENTS, prepareGateways } from './gateways.js'
 import { prepareModels } from './models.js'
@@ -46,7 +45,7 @@ export async function serve(
   const until = AbortSignal.any([stop, ended.signal])
   const watchUsers = async (): Promise<void> => {
     while (!until.aborted) {
-      await pause(LOOK_MILLIS * WAIT_SCALE, undefined, { signal: until }).catch(() => undefined)
+      await rest(LOOK_MILLIS * WAIT_SCALE, until)
       if (until.aborted || usersChanged(folder) === users.changed) continue
       users = writeUsers(folder, tell)
       child?.kill('SIGHUP')
@@ -162,7 +161,7 @@ async function connected(
     } catch (error) {
       await archive?.close()
       if (tries === 10) tell(`${wordsOf(error)}; trying again every second`)
-      await pause(LOOK_MILLIS * WAIT_SCALE, undefined, { signal: until }).catch(() => undefined)
+      await rest(LOOK_MILLIS * WAIT_SCALE, until)
     }
   }
   return null

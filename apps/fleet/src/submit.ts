@@ -1,13 +1,13 @@
 /** Queues captures: each one once, however often it is submitted. */
 import { createHash } from 'node:crypto'
-import { type Dirent, readdirSync, readFileSync, type Stats, statSync } from 'node:fs'
+import { type Dirent, readdirSync, readFileSync, statSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join, relative, sep } from 'node:path'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { OddFlowError } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
 import { createFlowExtractor } from '@oddflow/flows'
-import { createFlowJudge, FileError, fileError, inFile, UsageError } from '@oddflow/program'
+import { createFlowJudge, inFile, UsageError } from '@oddflow/program'
 import {
   type Archive,
   type Capture,
@@ -21,6 +21,8 @@ import {
   jobSubject,
   lastMessage,
   MessageError,
+  mapWithLimit,
+  onPath,
   wordsOf,
   write,
 } from './archive.js'
@@ -65,15 +67,11 @@ export async function submit(
       ? capturesOfFolder(options.captures ?? '.', paths, model)
       : await capturesOfBucket(archive, options.bucket, paths, model)
   const submitted: Submitted = { queued: 0, waiting: 0, done: 0, failed: 0, setAside: 0 }
-  let next = 0
   let count = 0
-  const run = async (): Promise<void> => {
-    while (next < captures.length) {
-      submitted[await submitOne(archive, captures[next++]!, options.retryFailed === true, tell)]++
-      onSubmitted(++count, captures.length)
-    }
-  }
-  await Promise.all(Array.from({ length: IN_FLIGHT }, run))
+  await mapWithLimit(captures, IN_FLIGHT, async (capture) => {
+    submitted[await submitOne(archive, capture, options.retryFailed === true, tell)]++
+    onSubmitted(++count, captures.length)
+  })
   return submitted
 }
 
@@ -111,12 +109,7 @@ async function submitOne(
 
 /** Puts the model into the store under its SHA-256. Throws if it cannot judge captures one packet after another. */
 async function storeModel({ models }: Archive, path: string): Promise<string> {
-  let bytes: Buffer
-  try {
-    bytes = readFileSync(path)
-  } catch (error) {
-    throw fileError('read', path, error)
-  }
+  const bytes = onPath(path, (file) => readFileSync(file))
   try {
     checkStreams(decodeModelFile(bytes))
   } catch (error) {
@@ -139,7 +132,7 @@ function capturesOfFolder(folder: string, paths: readonly string[], model: strin
   const add = (path: string): void => {
     const name = relative(folder, path).split(sep).join('/')
     if (name.startsWith('../')) throw new UsageError(`${path}: is not below --captures ${folder}`)
-    const { size, mtimeMs } = statOf(path)
+    const { size, mtimeMs } = onPath(path, (file) => statSync(file))
     captures.set(name, { bucket: null, name, sizeBytes: size, modifiedMillis: mtimeMs, model })
   }
   const walk = (path: string): void => {
@@ -151,11 +144,10 @@ function capturesOfFolder(folder: string, paths: readonly string[], model: strin
     }
   }
   for (const path of paths.length === 0 ? [folder] : paths) {
-    if (statOf(path).isDirectory()) walk(path)
+    if (onPath(path, (file) => statSync(file)).isDirectory()) walk(path)
     else add(path)
   }
-  if (captures.size === 0)
-    throw new UsageError(`${folder}: no captures (names that end in .pcap, .pcapng or .cap, .gz too)`)
+  if (captures.size === 0) throw noCaptures(folder)
   return [...captures.values()]
 }
 
@@ -177,25 +169,15 @@ async function capturesOfBucket(
       model,
     }))
   for (const name of wanted ?? []) throw new UsageError(`${name}: there is no such object in ${bucket}`)
-  if (captures.length === 0)
-    throw new UsageError(`${bucket}: no captures (names that end in .pcap, .pcapng or .cap, .gz too)`)
+  if (captures.length === 0) throw noCaptures(bucket)
   return captures
 }
 
-function statOf(path: string): Stats {
-  try {
-    return statSync(path)
-  } catch (error) {
-    throw fileError('read', path, error)
-  }
-}
+const noCaptures = (place: string): UsageError =>
+  new UsageError(`${place}: no captures (names that end in .pcap, .pcapng or .cap, .gz too)`)
 
 /** Sorted by name. */
-function entriesOf(path: string): Dirent[] {
-  try {
-    return readdirSync(path, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))
-  } catch (error) {
-    const failure = fileError('read', path, error)
-    throw failure instanceof FileError ? failure : error
-  }
-}
+const entriesOf = (path: string): Dirent[] =>
+  onPath(path, (folder) => readdirSync(folder, { withFileTypes: true })).sort((a, b) =>
+    a.name < b.name ? -1 : 1,
+  )

@@ -2,10 +2,9 @@
  * What the page and the metrics show: the last status of each gateway, the latest incidents, and the kinds of incidents
  * that many gateways have at once. Followed from the streams; memory is bounded by the number of gateways.
  */
-import { setTimeout as pause } from 'node:timers/promises'
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from '@nats-io/jetstream'
 import { z } from 'zod'
-import { type Archive, WAIT_SCALE } from './archive.js'
+import { type Archive, rest, WAIT_SCALE } from './archive.js'
 import {
   EVENTS,
   eventSubject,
@@ -195,6 +194,6 @@ async function follow(
       if (!isTold) tell(`${stream}: ${(error as Error).message}; reading on when the server answers`)
       isTold = true
     }
-    await pause(RETRY_MILLIS * WAIT_SCALE, undefined, { signal: stop }).catch(() => undefined)
+    await rest(RETRY_MILLIS * WAIT_SCALE, stop)
   }
 }

@@ -18,7 +18,9 @@ import {
   ACK_WAIT_MILLIS,
   type Archive,
   DONE,
+  type Done,
   doneSubject,
+  type Failed,
   failedSubject,
   isServerAway,
   type Job,
@@ -62,64 +64,76 @@ export async function work(
   tell: (line: string) => void,
 ): Promise<Work> {
   checkResults(options.results)
-  const worker = `${hostname()}/${process.pid}`
-  const models = createModelCache(archive, stop)
+  const worker = new Worker(archive, options, stop, tell)
   const queue = await archive.queue()
   const counts = { done: 0, failed: 0 }
   const waitMillis = options.untilEmpty === true ? LOOK_MILLIS : WAIT_MILLIS
   while (!stop.aborted) {
-    const message = await persistently(() => queue.next({ expires: waitMillis }), stop, tell)
+    const message = await worker.persistently(() => queue.next({ expires: waitMillis }))
     if (message === null) {
-      if (options.untilEmpty === true && (await persistently(() => isEmpty(queue), stop, tell))) break
+      if (options.untilEmpty === true && (await worker.persistently(() => isEmpty(queue)))) break
       continue
     }
     const beat = setInterval(() => message.working(), ACK_WAIT_MILLIS / 3)
     try {
-      const outcome = await handle(message)
+      const outcome = await worker.handle(message)
       if (outcome !== null) counts[outcome]++
     } finally {
       clearInterval(beat)
     }
   }
   return counts
+}
+
+class Worker {
+  readonly #archive: Archive
+  readonly #options: WorkOptions
+  readonly #stop: AbortSignal
+  readonly #tell: (line: string) => void
+  readonly #name = `${hostname()}/${process.pid}`
+  /** The last one: a queue has few. */
+  #model: { readonly sha256: string; readonly model: SavedModel } | null = null
+
+  constructor(archive: Archive, options: WorkOptions, stop: AbortSignal, tell: (line: string) => void) {
+    this.#archive = archive
+    this.#options = options
+    this.#stop = stop
+    this.#tell = tell
+  }
 
   /** null: given back, because the worker stops. */
-  async function handle(message: JsMsg): Promise<'done' | 'failed' | null> {
+  async handle(message: JsMsg): Promise<'done' | 'failed' | null> {
     const begun = performance.now()
     let job: Job
     try {
       job = readJob(message.data)
     } catch (error) {
       if (!(error instanceof MessageError)) throw error
-      tell(`a message of the queue is dropped: ${error.message}`)
+      this.#tell(`a message of the queue is dropped: ${error.message}`)
       // without a reason, which servers before 2.10 do not understand
       message.term()
       return 'failed'
     }
     const { id, name } = job
     // an outcome whose acknowledgment was lost
-    if ((await persistently(() => lastMessage(archive, DONE, doneSubject(id)), stop, tell)) !== null) {
+    if ((await this.persistently(() => lastMessage(this.#archive, DONE, doneSubject(id)))) !== null) {
       message.ack()
       return 'done'
     }
     try {
       if (message.info.deliveryCount > MAXIMUM_DELIVERIES) {
-        throw new OddFlowError(
-          'fleet.capture',
-          `given to ${MAXIMUM_DELIVERIES} workers, of which none finished`,
-        )
+        throw unusable(`given to ${MAXIMUM_DELIVERIES} workers, of which none finished`)
       }
-      const outcome = await scoreJob(job)
+      const outcome = await this.#scoreJob(job)
       if (outcome === null) {
         message.nak()
         return null
       }
       const seconds = Math.round(performance.now() - begun) / 1000
-      const report = write({ format: 1, id, name, ...outcome, seconds, worker })
-      await persistently(() => archive.client.publish(doneSubject(id), report), stop, tell)
+      await this.#publish(doneSubject(id), { format: 1, id, name, ...outcome, seconds, worker: this.#name })
       message.ack()
       const damage = outcome.damage === null ? '' : `; damaged: ${outcome.damage}`
-      tell(`${name}: ${outcome.flows} flows, ${outcome.novel} novel, ${seconds.toFixed(1)} s${damage}`)
+      this.#tell(`${name}: ${outcome.flows} flows, ${outcome.novel} novel, ${seconds.toFixed(1)} s${damage}`)
       return 'done'
     } catch (error) {
       if (error instanceof ResultsError) {
@@ -128,21 +142,41 @@ export async function work(
       }
       if (!(error instanceof OddFlowError)) throw error
       const reason = error.message.slice(0, 1000)
-      const report = write({ format: 1, id, name, reason, worker })
-      await persistently(() => archive.client.publish(failedSubject(id), report), stop, tell)
+      await this.#publish(failedSubject(id), { format: 1, id, name, reason, worker: this.#name })
       message.term()
-      tell(`${name}: set aside: ${reason}`)
+      this.#tell(`${name}: set aside: ${reason}`)
       return 'failed'
     }
   }
 
-  async function scoreJob(job: Job): Promise<CaptureOutcome | null> {
+  /** Repeats `work` while the server is away; says so once. */
+  async persistently<T>(work: () => Promise<T>): Promise<T> {
+    for (let tries = 0; ; tries++) {
+      try {
+        const result = await work()
+        if (tries > 0) this.#tell('the server answers again')
+        return result
+      } catch (error) {
+        if (this.#stop.aborted) throw error
+        if (tries === 0) {
+          this.#tell(`the server does not answer (${wordsOf(error)}); trying again every second`)
+        }
+        await pause(RETRY_MILLIS)
+      }
+    }
+  }
+
+  async #publish(subject: string, outcome: Done | Failed): Promise<void> {
+    await this.persistently(() => this.#archive.client.publish(subject, write(outcome)))
+  }
+
+  async #scoreJob(job: Job): Promise<CaptureOutcome | null> {
     const sha256 = job.model
-    const model = sha256 === null ? null : await fetched(() => models.get(sha256))
+    const model = sha256 === null ? null : await this.#fetched(() => this.#modelOf(sha256))
     if (sha256 !== null && model === null) return null
     const score = async (path: string): Promise<CaptureOutcome | null> => {
       try {
-        return await scoreCapture(job, path, model, options.results, stop)
+        return await scoreCapture(job, path, model, this.#options.results, this.#stop)
       } catch (error) {
         const isNamed = error instanceof OddFlowError && error.message.startsWith(`${path}: `)
         if (!isNamed || error instanceof ResultsError) throw error
@@ -150,75 +184,78 @@ export async function work(
         throw new OddFlowError(error.code, error.message.slice(path.length + 2))
       }
     }
-    if (job.bucket === null) {
-      return score(pathOf(job, options.captures))
-    }
+    if (job.bucket === null) return score(pathOf(job, this.#options.captures))
     const scratch = openScratchFolder('oddflow-fleet')
     try {
       const path = join(scratch.path, `capture${/\.[A-Za-z0-9.]{1,20}$/.exec(job.name)?.[0] ?? ''}`)
-      if (!(await fetched(() => fetchObject(archive, job, path, stop)))) return null
-      return await score(path)
+      const isWhole = await this.#fetched(() => fetchObject(this.#archive, job, path, this.#stop))
+      return isWhole ? await score(path) : null
     } finally {
       scratch.remove()
     }
   }
 
   /** What is wrong with an object sets its capture aside; a server that is away does not. */
-  async function fetched<T>(fetch: () => Promise<T>): Promise<T> {
-    const tried = async (): Promise<{ readonly value: T } | { readonly error: unknown }> => {
+  async #fetched<T>(fetch: () => Promise<T>): Promise<T> {
+    const result = await this.persistently(async (): Promise<{ value: T } | { error: unknown }> => {
       try {
         return { value: await fetch() }
       } catch (error) {
         if (isServerAway(error)) throw error
         return { error }
       }
-    }
-    const result = await persistently(tried, stop, tell)
+    })
     if ('value' in result) return result.value
     const { error } = result
     if (error instanceof OddFlowError) throw error
-    throw new OddFlowError('fleet.capture', `cannot be fetched: ${wordsOf(error)}`)
+    throw unusable(`cannot be fetched: ${wordsOf(error)}`)
+  }
+
+  /** null: the worker stops. */
+  async #modelOf(sha256: string): Promise<SavedModel | null> {
+    if (this.#model?.sha256 === sha256) return this.#model.model
+    const fail = (problem: string): never => {
+      throw new OddFlowError('fleet.model', `model ${sha256}: ${problem}`)
+    }
+    const { models } = this.#archive
+    const info = await models.info(sha256)
+    if (info === null || info.deleted) return fail('is not in the store')
+    if (info.size > MAXIMUM_MODEL_BYTES) fail(`${info.size} bytes are too many for a model`)
+    const object = await models.get(sha256)
+    const parts: Uint8Array[] = []
+    const to = new WritableStream<Uint8Array>({ write: (part) => void parts.push(part) })
+    if (object !== null && !(await copyObject(models, object, to, this.#stop))) return null
+    const bytes = Buffer.concat(parts)
+    if (createHash('sha256').update(bytes).digest('hex') !== sha256) {
+      fail('the store has other bytes under this name')
+    }
+    const model = decodeModelFile(bytes)
+    this.#model = { sha256, model }
+    return model
   }
 }
+
+const unusable = (problem: string): OddFlowError => new OddFlowError('fleet.capture', problem)
 
 async function isEmpty(queue: Consumer): Promise<boolean> {
   const { num_pending, num_ack_pending } = await queue.info()
   return num_pending + num_ack_pending === 0
 }
 
-/** Repeats `work` while the server is away; says so once. */
-async function persistently<T>(
-  work: () => Promise<T>,
-  stop: AbortSignal,
-  tell: (line: string) => void,
-): Promise<T> {
-  for (let tries = 0; ; tries++) {
-    try {
-      const result = await work()
-      if (tries > 0) tell('the server answers again')
-      return result
-    } catch (error) {
-      if (stop.aborted) throw error
-      if (tries === 0) tell(`the server does not answer (${wordsOf(error)}); trying again every second`)
-      await pause(RETRY_MILLIS)
-    }
-  }
-}
-
 /** Throws OddFlowError for a capture that is outside the folder, gone, or another one than was submitted. */
 function pathOf({ name, sizeBytes, modifiedMillis }: Job, captures: string | undefined): string {
   if (captures === undefined) {
-    throw new OddFlowError('fleet.capture', 'this worker has no folder of captures (--captures)')
+    throw unusable('this worker has no folder of captures (--captures)')
   }
   let path: string
   try {
     const root = realpathSync(captures)
     path = realpathSync(join(root, name))
     if (!path.startsWith(root.endsWith('/') ? root : `${root}/`))
-      throw new OddFlowError('fleet.capture', 'leads out of the folder of captures')
+      throw unusable('leads out of the folder of captures')
     const { size, mtimeMs } = statSync(path)
     if (size !== sizeBytes || mtimeMs !== modifiedMillis) {
-      throw new OddFlowError('fleet.capture', 'has changed since it was submitted; submit it again')
+      throw unusable('has changed since it was submitted; submit it again')
     }
   } catch (error) {
     throw fileError('read', join(captures, name), error)
@@ -235,9 +272,9 @@ async function fetchObject(
 ): Promise<boolean> {
   const store = await archive.bucket(bucket!)
   const object = await store.get(name)
-  if (object === null) throw new OddFlowError('fleet.capture', `is not in the object store ${bucket}`)
+  if (object === null) throw unusable(`is not in the object store ${bucket}`)
   if (object.info.size !== sizeBytes) {
-    throw new OddFlowError('fleet.capture', 'has changed since it was submitted; submit it again')
+    throw unusable('has changed since it was submitted; submit it again')
   }
   const file = Writable.toWeb(createWriteStream(path, { mode: 0o600 })) as WritableStream<Uint8Array>
   try {
@@ -302,37 +339,5 @@ function checkResults(results: string): void {
     rmSync(join(results, `.oddflow-fleet-${process.pid}`))
   } catch (error) {
     throw new ResultsError('fleet.results', fileError('write', results, error).message)
-  }
-}
-
-interface ModelCache {
-  /** null: the worker stops. */
-  get(sha256: string): Promise<SavedModel | null>
-}
-
-/** Keeps the last model: a queue has few. */
-function createModelCache({ models }: Archive, stop: AbortSignal): ModelCache {
-  let kept: { readonly sha256: string; readonly model: SavedModel } | null = null
-  return {
-    async get(sha256) {
-      if (kept?.sha256 === sha256) return kept.model
-      const info = await models.info(sha256)
-      if (info === null || info.deleted)
-        throw new OddFlowError('fleet.model', `model ${sha256}: is not in the store`)
-      if (info.size > MAXIMUM_MODEL_BYTES) {
-        throw new OddFlowError('fleet.model', `model ${sha256}: ${info.size} bytes are too many for a model`)
-      }
-      const object = await models.get(sha256)
-      const parts: Uint8Array[] = []
-      const to = new WritableStream<Uint8Array>({ write: (part) => void parts.push(part) })
-      if (object !== null && !(await copyObject(models, object, to, stop))) return null
-      const bytes = Buffer.concat(parts)
-      if (createHash('sha256').update(bytes).digest('hex') !== sha256) {
-        throw new OddFlowError('fleet.model', `model ${sha256}: the store has other bytes under this name`)
-      }
-      const model = decodeModelFile(bytes)
-      kept = { sha256, model }
-      return model
-    },
   }
 }
