@@ -27,7 +27,7 @@ import type { OwnModel, Device as ShownDevice, Incident as ShownIncident } from 
 import type { AlertFeed, ScoreHistory } from './alerts.js'
 import type { AgentSnapshot } from './metrics.js'
 import { SESSION_SECONDS, type Sessions } from './sessions.js'
-import { createStateStreams } from './state-streams.js'
+import { createStateStreams, type StateStreams } from './state-streams.js'
 
 interface PageFile {
   readonly type: string
@@ -129,16 +129,6 @@ const MAXIMUM_DEVICES = 200
 const MAXIMUM_INCIDENTS = 30
 /** For an answer that a model is made for. */
 const WORK_MILLIS = 180_000
-const PATHS = [
-  '/api/state',
-  '/api/events',
-  '/api/noticed',
-  '/api/session',
-  '/api/devices',
-  '/api/incidents',
-  '/api/models',
-  '/api/suppressions',
-]
 const COOKIE = 'oddflow-session'
 
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
@@ -152,29 +142,18 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 }
 
+class HttpError extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
 export function createDashboard(options: DashboardOptions): Dashboard {
-  const { clock, feed, sessions, suppressions, devices, models } = options
+  const { clock, feed, suppressions, devices, models, incidents, sessions } = options
   const pages = readPageFiles()
   const startedMicros = clock.wallMicros()
-
-  const send = (
-    response: ServerResponse,
-    status: number,
-    body: string | Buffer,
-    headers: Readonly<Record<string, string>>,
-  ): void => {
-    response.writeHead(status, { ...SECURITY_HEADERS, ...headers })
-    response.end(response.req.method === 'HEAD' ? undefined : body)
-  }
-  const json = (
-    response: ServerResponse,
-    status: number,
-    text: string,
-    headers: Readonly<Record<string, string>> = {},
-  ): void => send(response, status, text, { 'content-type': 'application/json; charset=utf-8', ...headers })
-  const refuse = (response: ServerResponse, status: number, error: string): void =>
-    json(response, status, JSON.stringify({ error }))
-
   const streams = createStateStreams(
     clock,
     feed,
@@ -182,137 +161,184 @@ export function createDashboard(options: DashboardOptions): Dashboard {
       ...options.snapshot(),
       nowMicros: clock.wallMicros(),
       devices: devices === null ? null : shownDevices(devices, models),
-      incidents: options.incidents === null ? null : shownIncidents(options.incidents, devices?.table),
+      incidents: incidents === null ? null : shownIncidents(incidents, devices?.table),
       minutes: options.history.minutes(),
       suppressions: suppressions.list(clock.wallMicros()),
       startedMicros,
     }),
     SECURITY_HEADERS,
   )
-  /** What a person has asked for; resolves to the answer. Rejects where it will not do. */
-  const change = async (request: IncomingMessage, path: string): Promise<unknown> => {
-    const body = await readBody(request, MAXIMUM_BODY_BYTES)
-    if (path === '/api/devices' && request.method === 'POST') {
-      if (devices === null)
-        throw new ControlError(
-          'control.request',
-          'the agent keeps no list of devices: add "devices:" to its configuration',
-        )
-      return { results: await devices.word(body) }
-    }
-    if (path === '/api/incidents') {
-      if (options.incidents === null)
-        throw new ControlError(
-          'control.request',
-          'the agent keeps no incidents: add "devices:" to its configuration',
-        )
-      // a model may be made for it
-      request.socket.setTimeout(WORK_MILLIS)
-      return options.incidents.answers.answer(body)
-    }
-    if (path === '/api/models') {
-      if (models === null)
-        throw new ControlError(
-          'control.request',
-          'the agent makes no models: add "models:" to its configuration',
-        )
-      return models.change(body)
-    }
-    if (path === '/api/suppressions' && request.method === 'POST') {
-      return suppressions.add(body, clock.wallMicros())
-    }
-    const { name } = (body ?? {}) as { name?: unknown }
-    const isRemoved = typeof name === 'string' && (await suppressions.remove(name))
-    if (!isRemoved) throw new ControlError('control.request', 'there is no such rule')
-    return { removed: name }
-  }
+  const routes = createRoutes(options, streams)
 
-  /** The answer to what is asked under /api; true where it is a stream. */
+  /** The answer to what is asked under /api. Throws HttpError. */
   const answerApi = (
     request: IncomingMessage,
     response: ServerResponse,
     path: string,
     query: URLSearchParams,
-  ): boolean => {
-    const { method = 'GET', headers } = request
-    const isReading = method === 'GET' || method === 'HEAD'
-    const shown = /^Bearer (\S{1,256})$/.exec(headers.authorization ?? '')?.[1] ?? null
-    const { origin } = headers
-    if (origin === undefined ? !isReading && shown === null : !isOwnOrigin(origin, headers.host)) {
-      refuse(response, 403, 'the request is another page’s')
-      return false
-    }
-    const port = request.socket.localPort ?? 0
-    const cookieOf = (value: string, seconds: number): Record<string, string> => ({
-      'set-cookie': `${COOKIE}-${port}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict`,
-    })
-    const isSigningIn = path === '/api/session' && method === 'POST'
-    const session =
-      shown === null ? null : (sessions.signIn(shown) ?? (isSigningIn ? sessions.redeem(shown) : null))
-    const cookie = cookieIn(headers.cookie, `${COOKIE}-${port}`)
-    if (session === null && !sessions.isSignedIn(cookie)) {
-      const wrong = 'that is not the token; a link signs in once, within 5 minutes'
-      refuse(response, 401, shown === null ? 'sign in with the token' : wrong)
-      return false
-    }
-    const after = Number(query.get('after') ?? 0)
-    const from = Number.isSafeInteger(after) && after >= 0 ? after : 0
-    if (isSigningIn && session !== null) {
-      json(response, 200, '{}', cookieOf(session, SESSION_SECONDS))
-    } else if (path === '/api/session' && method === 'DELETE') {
-      sessions.signOut(cookie).then(
-        () => {
-          json(response, 200, '{}', cookieOf('', 0))
-          streams.update()
-        },
-        (error: unknown) => refuse(response, statusOf(error), messageOf(error)),
-      )
-    } else if (path === '/api/state' && isReading) {
-      json(response, 200, streams.whole(from))
-    } else if (path === '/api/noticed' && isReading) {
-      request.socket.setTimeout(WORK_MILLIS)
-      options.noticed(query.get('device') ?? '').then(
-        (noticed) => json(response, 200, JSON.stringify({ noticed })),
-        (error: unknown) => refuse(response, statusOf(error), messageOf(error)),
-      )
-    } else if (path === '/api/events' && method === 'GET') {
+  ): boolean | 'stream' => {
+    const caller = callerOf(request, path, sessions)
+    const route = `${request.method} ${path}`
+    if (route === STREAM) {
       // the alerts of another run of the agent have other numbers
-      const isThisRun = query.get('run') === String(startedMicros)
-      const isAllowed = (): boolean => shown !== null || sessions.isSignedIn(cookie)
-      if (streams.open(response, isThisRun ? from : 0, isAllowed)) return true
-      refuse(response, 503, 'the dashboard is open in too many browsers: close one')
-    } else if (
-      (['/api/devices', '/api/models', '/api/incidents'].includes(path) && method === 'POST') ||
-      (path === '/api/suppressions' && (method === 'POST' || method === 'DELETE'))
-    ) {
-      change(request, path).then(
-        (value) => {
-          json(response, 200, JSON.stringify(value))
-          streams.update()
-        },
-        (error: unknown) => refuse(response, statusOf(error), messageOf(error)),
-      )
-    } else refuse(response, PATHS.includes(path) ? 405 : 404, 'there is no such thing to do')
-    return false
+      const after = query.get('run') === String(startedMicros) ? firstAlert(query) : 0
+      const isAllowed = (): boolean => caller.hasToken || sessions.isSignedIn(caller.cookie)
+      if (streams.open(response, after, isAllowed)) return 'stream'
+      throw new HttpError(503, 'the dashboard is open in too many browsers: close one')
+    }
+    if (!Object.hasOwn(routes, route)) {
+      const isKnown = [STREAM, ...Object.keys(routes)].some((each) => each.endsWith(` ${path}`))
+      throw new HttpError(isKnown ? 405 : 404, 'there is no such thing to do')
+    }
+    routes[route]({ request, response, query, caller }).then(
+      (text) => {
+        sendJson(response, 200, text)
+        if (request.method !== 'GET' && request.method !== 'HEAD') streams.update()
+      },
+      (error: unknown) => sendError(response, error),
+    )
+    return true
   }
 
   return (request, response) => {
     const [path = '/', query] = (request.url ?? '/').split('?', 2)
     const page = pages.get(path)
     if (page === undefined && !path.startsWith('/api/')) return false
-    if (!isOwnHost(request.headers.host, options.hosts)) {
-      refuse(
-        response,
-        421,
-        'not known by that name: call it by its address, or give the name in dashboard.hosts',
-      )
-    } else if (page === undefined) {
-      if (answerApi(request, response, path, new URLSearchParams(query))) return 'stream'
-    } else if (request.method === 'GET' || request.method === 'HEAD') {
-      send(response, 200, page.body, { 'content-type': page.type })
-    } else refuse(response, 405, 'it can only be read')
+    try {
+      if (!isOwnHost(request.headers.host, options.hosts)) {
+        const why = 'not known by that name: call it by its address, or give the name in dashboard.hosts'
+        throw new HttpError(421, why)
+      }
+      if (page === undefined) return answerApi(request, response, path, new URLSearchParams(query))
+      if (request.method !== 'GET' && request.method !== 'HEAD')
+        throw new HttpError(405, 'it can only be read')
+      send(response, 200, page.body, page.type)
+    } catch (error) {
+      sendError(response, error)
+    }
     return true
   }
+}
+
+const STREAM = 'GET /api/events'
+
+function send(response: ServerResponse, status: number, body: string | Buffer, type: string): void {
+  response.writeHead(status, { ...SECURITY_HEADERS, 'content-type': type })
+  response.end(response.req.method === 'HEAD' ? undefined : body)
+}
+
+function sendJson(response: ServerResponse, status: number, text: string): void {
+  send(response, status, text, 'application/json; charset=utf-8')
+}
+
+function sendError(response: ServerResponse, error: unknown): void {
+  const status = error instanceof HttpError ? error.status : statusOf(error)
+  sendJson(response, status, JSON.stringify({ error: messageOf(error) }))
+}
+
+interface Caller {
+  /** Shown by a script; a browser has a cookie. */
+  readonly hasToken: boolean
+  /** For a cookie: of the token, or of a link's code; null without them. */
+  readonly session: string | null
+  /** What the cookie holds; empty without one. */
+  readonly cookie: string
+  readonly cookieName: string
+}
+
+/** Who asks. Throws HttpError where that is another page, or a caller that is not signed in. */
+function callerOf(request: IncomingMessage, path: string, sessions: Sessions): Caller {
+  const { method = 'GET', headers, socket } = request
+  const { origin } = headers
+  const shown = /^Bearer (\S{1,256})$/.exec(headers.authorization ?? '')?.[1] ?? null
+  const isReading = method === 'GET' || method === 'HEAD'
+  if (origin === undefined ? !isReading && shown === null : !isOwnOrigin(origin, headers.host))
+    throw new HttpError(403, 'the request is another page’s')
+  const isSigningIn = path === '/api/session' && method === 'POST'
+  const session =
+    shown === null ? null : (sessions.signIn(shown) ?? (isSigningIn ? sessions.redeem(shown) : null))
+  const cookieName = `${COOKIE}-${socket.localPort ?? 0}`
+  const cookie = cookieIn(headers.cookie, cookieName)
+  if (session === null && !sessions.isSignedIn(cookie)) {
+    const wrong = 'that is not the token; a link signs in once, within 5 minutes'
+    throw new HttpError(401, shown === null ? 'sign in with the token' : wrong)
+  }
+  return { hasToken: shown !== null, session, cookie, cookieName }
+}
+
+interface Asked {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly query: URLSearchParams
+  readonly caller: Caller
+}
+
+/** Resolves to JSON. */
+type Route = (asked: Asked) => Promise<string>
+
+/** By method and path. */
+function createRoutes(options: DashboardOptions, streams: StateStreams): Readonly<Record<string, Route>> {
+  const { sessions, suppressions, devices, models, incidents, clock } = options
+  const change =
+    (work: (body: unknown, request: IncomingMessage) => unknown): Route =>
+    async ({ request }) =>
+      JSON.stringify(await work(await readBody(request, MAXIMUM_BODY_BYTES), request))
+  const state: Route = async ({ query }) => streams.whole(firstAlert(query))
+  const noticed: Route = async ({ request, query }) => {
+    request.socket.setTimeout(WORK_MILLIS)
+    return JSON.stringify({ noticed: await options.noticed(query.get('device') ?? '') })
+  }
+  return {
+    'GET /api/state': state,
+    'HEAD /api/state': state,
+    'GET /api/noticed': noticed,
+    'HEAD /api/noticed': noticed,
+    'POST /api/session': async ({ response, caller }) => {
+      if (caller.session === null) throw new HttpError(401, 'sign in with the token')
+      setCookie(response, caller, caller.session, SESSION_SECONDS)
+      return '{}'
+    },
+    'DELETE /api/session': async ({ response, caller }) => {
+      await sessions.signOut(caller.cookie)
+      setCookie(response, caller, '', 0)
+      return '{}'
+    },
+    'POST /api/devices': change(async (body) => ({
+      results: await partOf(devices, 'keeps no list of devices', 'devices').word(body),
+    })),
+    'POST /api/incidents': change((body, { socket }) => {
+      const { answers } = partOf(incidents, 'keeps no incidents', 'devices')
+      // a model may be made for it
+      socket.setTimeout(WORK_MILLIS)
+      return answers.answer(body)
+    }),
+    'POST /api/models': change((body) => partOf(models, 'makes no models', 'models').change(body)),
+    'POST /api/suppressions': change((body) => suppressions.add(body, clock.wallMicros())),
+    'DELETE /api/suppressions': change(async (body) => {
+      const { name } = (body ?? {}) as { name?: unknown }
+      const isRemoved = typeof name === 'string' && (await suppressions.remove(name))
+      if (!isRemoved) throw new ControlError('control.request', 'there is no such rule')
+      return { removed: name }
+    }),
+  }
+}
+
+/** A part of the agent that its configuration may leave out. Throws ControlError. */
+function partOf<T>(part: T | null, lacks: string, key: string): T {
+  if (part !== null) return part
+  throw new ControlError('control.request', `the agent ${lacks}: add "${key}:" to its configuration`)
+}
+
+function firstAlert(query: URLSearchParams): number {
+  const after = Number(query.get('after') ?? 0)
+  return Number.isSafeInteger(after) && after >= 0 ? after : 0
+}
+
+function setCookie(response: ServerResponse, { cookieName }: Caller, value: string, seconds: number): void {
+  response.setHeader(
+    'set-cookie',
+    `${cookieName}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict`,
+  )
 }
 
 /** The value of a cookie, empty where there is none. */
@@ -329,26 +355,23 @@ function shownIncidents(
   { list, answers }: DashboardIncidents,
   table: Pick<DeviceTable, 'get'> | undefined,
 ): ShownIncident[] {
-  const byIncident = new Map(answers.list().map((answer) => [answer.incident, answer]))
+  const answered = new Map(
+    answers
+      .list()
+      .map(({ incident, answer, kind, endsMicros, changes }) => [
+        incident,
+        { answer, kind, endsMicros, changes },
+      ]),
+  )
   return list()
     .filter(({ state }) => state !== 'gathering')
     .sort((a, b) => Number(b.state === 'open') - Number(a.state === 'open') || b.endMicros - a.endMicros)
     .slice(0, MAXIMUM_INCIDENTS)
     .map(({ reported: _, ...incident }) => {
-      const found = byIncident.get(incident.id)
-      const answer =
-        found === undefined
-          ? null
-          : {
-              answer: found.answer,
-              kind: found.kind,
-              endsMicros: found.endsMicros,
-              changes: found.changes,
-            }
       // the name of now
       const name = table?.get(incident.key)?.name?.name
       const device = { ...incident.device, ...(name === undefined ? {} : { name }) }
-      return { ...incident, device, answer }
+      return { ...incident, device, answer: answered.get(incident.id) ?? null }
     })
 }
 
