@@ -34,6 +34,8 @@ export default defineConfig({
           setupFiles: ['tools/workspace/samples.mjs'],
           testTimeout: 120_000,
           hookTimeout: 300_000,
+          // of a busy machine: a poll that is answered ends at once
+          expect: { poll: { timeout: 10_000 } },
         },
       },
     ],
