@@ -636,7 +636,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       // one that became another kind waits for an answer again
       const first = at.incidents[0] as Incident
       at.incidents[0] = { ...first, kind: 'upload' }
-      await card.getByText('Your answer to what was “Password guessing” then: Snoozed until').waitFor()
+      await card.getByText('Your answer when this was “Password guessing”: Snoozed until').waitFor()
       expect(await page.locator('#to-do').textContent()).toBe(
         'To do: answer 1 open incident, approve 1 device.',
       )
@@ -693,7 +693,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
     await open({}, signedIn, async (page) => {
       const row = page.locator(`tr[data-device="${plug}"]`)
       await row.getByText('trained here and updated since').waitFor()
-      expect(await row.textContent()).toContain('false alarms up to 1.2 %, more than asked')
+      expect(await row.textContent()).toContain('false alarms up to 1.2 %, more than allowed')
       expect(await page.locator('#health').textContent()).toMatch(
         /Updates140 rows learned, 3 quarantined, 2 discarded.*unusual only to the updated model 1, only to the trained one 4/,
       )
@@ -723,7 +723,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       await row.getByText('retraining').waitFor()
       expect(await row.textContent()).toContain('learning: 4,000 of about 4,000 flows, ready in about 2 days')
       expect(await row.textContent()).toContain(
-        'trained here; false alarms up to 9.8 %; about 9408 false alarms a day; 398 of 896 novel: more than promised; retraining; the last training (1000 rows) was refused: it flagged 36.5 % more of the later flows than promised',
+        'trained here; false alarms up to 9.8 %; about 9408 false alarms a day; 398 of 896 flows unusual, more than promised; retraining; the last training (1000 rows) was refused: it flagged 36.5 % more of the later flows than promised',
       )
       const approve = row.getByRole('button', { name: 'Approve hall lamp' })
       await approve.focus()
@@ -731,7 +731,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       const dialog = page.getByRole('dialog', { name: 'hall lamp is not ready' })
       await dialog.waitFor()
       expect(await dialog.textContent()).toMatch(
-        /398 of 896 novel: more than promised[\s\S]*about 31 % of its flows/,
+        /398 of 896 flows unusual, more than promised[\s\S]*about 31 % of its flows/,
       )
       await dialog.getByRole('button', { name: 'Cancel' }).press('Enter')
       await dialog.waitFor({ state: 'hidden' })

@@ -55,7 +55,7 @@ export async function listDevices({ format, group, ...options }: ListOptions): P
     `${((device.lastSeenMicros - device.firstSeenMicros) / 3_600_000_000).toFixed(1)} h`,
     new Date(device.lastSeenMicros / 1000).toISOString().slice(0, 19),
     modelOf(device),
-    device.randomised ? 'private address' : '',
+    device.randomised ? 'private (randomized) MAC address' : '',
   ])
   printTable(
     [

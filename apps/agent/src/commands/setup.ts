@@ -80,7 +80,7 @@ export async function setup(options: SetupOptions): Promise<void> {
     say(`${config} was written.`)
     const there = options.root === '/' ? await interfaceNames() : null
     if (there !== null && name !== 'any' && !there.includes(name)) {
-      say(`There is no interface ${name} now: see "ip link".`)
+      say(`There is no interface ${name} now; "ip link" lists those that exist.`)
     }
     if (told.note !== '') say(told.note)
     const isStarted = await service(options, questions, config, Object.keys(files))
@@ -162,7 +162,7 @@ function createQuestions(isSilent: boolean) {
     async approve({ approve }: SetupOptions): Promise<'auto' | 'manual'> {
       if (approve !== undefined) return approve
       const answer = await ask(
-        'Who approves a device when its model has proved itself: auto (the agent; none is left unwatched) or manual (you)?',
+        'Who approves a device when its model is ready: auto (the agent, so no device stays unwatched) or manual (you)?',
         'auto',
       )
       if (answer === 'auto' || answer === 'manual') return answer
@@ -190,7 +190,7 @@ function toldBy(given: string, password: string, { config, passwordFile }: Setup
     const url = `https://ntfy.sh/oddflow-${randomBytes(12)
       .toString('base64url')
       .replace(/[^A-Za-z0-9]/g, 'x')}`
-    const note = `Follow the topic ${url} in the ntfy app. Who knows its name can read along.`
+    const note = `Subscribe to the topic ${url} in the ntfy app. Anyone who knows its name can read your incidents.`
     return { outputs: [{ kind: 'ntfy', url }], files: {}, note }
   }
   const address = given.replace(/^webhook:/, '')

@@ -55,7 +55,7 @@ export function Devices({ devices, change }: DevicesProps) {
               <th scope="col">Device</th>
               <th scope="col">State</th>
               <th scope="col">Last seen</th>
-              <th scope="col">Change</th>
+              <th scope="col">Actions</th>
             </tr>
           </thead>
           <tbody>
@@ -104,9 +104,9 @@ function Row({ device, act, rollback, ask }: RowProps) {
     address === key ? '' : address,
     vendor ?? '',
     group === null ? '' : `group ${group}`,
-    randomised ? 'private address' : '',
+    randomised ? 'private (randomized) MAC address' : '',
   ]
-  const share = novelShare === null ? '' : `, ${shareText(novelShare)} of the last ones unusual`
+  const share = novelShare === null ? '' : `, ${shareText(novelShare)} of the recent ones unusual`
   const isAsked = (action: string): boolean => action === 'approve' && state === 'learning'
   return (
     <tr data-device={key}>
@@ -115,7 +115,7 @@ function Row({ device, act, rollback, ask }: RowProps) {
         <span class="faint">{details.filter((detail) => detail !== '').join(', ')}</span>
       </th>
       <td data-name="State">
-        <span>{stateText(device)}</span>
+        <span>{state === 'ready' ? 'ready for your approval' : stateText(device)}</span>
         <span class="faint">{model === null ? '' : modelText(model, device)}</span>
         <More device={key} label={`More about ${name}`}>
           <p>
@@ -173,7 +173,7 @@ function More({ device, label, children }: MoreProps) {
   const [noticed, setNoticed] = useState<{ text: string; items: readonly string[] }>({ text: '', items: [] })
   const find = async (): Promise<void> => {
     const say = (text: string, items: readonly string[] = []): void => setNoticed({ text, items })
-    if (noticed.text === '') say('One moment: its model is being tried with made attacks.')
+    if (noticed.text === '') say('One moment: the agent is trying attacks on its model.')
     try {
       const { noticed: found } = await ask<{ noticed: readonly Noticed[] | null }>(
         'GET',
@@ -181,10 +181,10 @@ function More({ device, label, children }: MoreProps) {
       )
       if (found === null) say('No model judges this device yet.')
       else if (found.length === 0)
-        say('Made attacks cannot be tried on its model, because it does not score packets.')
+        say('Attacks cannot be tried on its model, because the model does not score packets.')
       else
         say(
-          'The smallest made attacks that its model notices:',
+          'The smallest attacks that its model would notice:',
           found.map(({ kind, from }) => `${kind}: ${from}`),
         )
     } catch (error) {
@@ -226,7 +226,7 @@ function ApproveDialog({ device, act, close }: DialogProps) {
       <p class="notice">
         {model !== null && model.model === null
           ? 'It has no model of its own yet. The model for all devices judges it, if there is one; otherwise nothing judges it until it has a model.'
-          : `If nothing changes, ${share} of its flows are unusual, and each of them may be an alert. Learning ends.`}
+          : `Approving ends its learning. If nothing changes, ${share} of its flows are unusual, and each can become an alert.`}
       </p>
     </Dialog>
   )
@@ -234,7 +234,7 @@ function ApproveDialog({ device, act, close }: DialogProps) {
 
 function notReadyText({ model, flows }: Device): string {
   const proof = model === null ? '' : proofText(model)
-  if (model?.proving?.state === 'broken') return `Its model was tried on later flows: ${proof}.`
+  if (model?.proving?.state === 'broken') return `Its model was tested on later flows: ${proof}.`
   if (proof !== '') return `Its model is not proven on later flows yet (${proof}).`
   return `It has learned from ${numberText(flows)} flows so far. That is not enough.`
 }

@@ -78,17 +78,17 @@ function factsOf(state: AgentState): Fact[] {
     fact('Captured packets', numberText(counters.captured)),
     lost('Dropped by the kernel', counters.droppedKernel),
     lost('Dropped by the agent', counters.droppedAgent),
-    fact('Filtered', numberText(counters.filtered)),
-    lost('Interruptions', counters.interruptions),
+    fact('Packets outside the filter', numberText(counters.filtered)),
+    lost('Capture interruptions', counters.interruptions),
     fact('Verdicts', numberText(counters.verdicts.total)),
     fact('Open flows', `${numberText(state.openFlows)} of ${numberText(state.maximumFlows)}`),
     fact('Memory', memoryText(state), state.residentBytes > state.memoryLimitBytes),
     lagSeconds === null
-      ? fact('Behind', 'the input is not live')
-      : fact('Behind', lagText(lagSeconds), lagSeconds > LAG_SECONDS),
+      ? fact('Delay', 'the input is not live')
+      : fact('Delay', lagText(lagSeconds), lagSeconds > LAG_SECONDS),
     fact(
       'Alerts',
-      `${numberText(alerts.given)} given, ${numberText(alerts.folded)} folded, ${numberText(alerts.suppressed)} suppressed, ${numberText(alerts.held)} held`,
+      `${numberText(alerts.given)} given, ${numberText(alerts.folded)} folded, ${numberText(alerts.suppressed)} suppressed, ${numberText(alerts.held)} of devices not watched yet`,
     ),
     ...outputs.map(({ name, works }) => {
       const [waiting, dropped] = [alerts.waiting[name] ?? 0, alerts.dropped[name] ?? 0]
@@ -100,7 +100,7 @@ function factsOf(state: AgentState): Fact[] {
     fact('Model', state.model ?? 'one for each device'),
     fact(
       'Self-test',
-      `${numberText(selfTests.flagged)} made attacks flagged, ${numberText(selfTests.missed)} missed`,
+      `${numberText(selfTests.flagged)} test attacks flagged, ${numberText(selfTests.missed)} missed`,
       selfTests.missed > 0,
     ),
     ...state.degraded.map((text) => fact('Degraded', text, true)),
@@ -178,8 +178,8 @@ function ScoreChart({ minutes }: { readonly minutes: readonly ScoreMinute[] }) {
         </svg>
       </div>
       <figcaption>
-        Score minus threshold of the flows of each minute: the line is the median, a dot the lowest. At or
-        below the threshold a flow is unusual.
+        How far the flows of each minute score above the threshold. Line: median; dots: lowest. A flow at or
+        below the threshold is unusual.
       </figcaption>
     </figure>
   )

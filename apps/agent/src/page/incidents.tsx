@@ -27,13 +27,13 @@ const ADVICE: Readonly<Record<string, string>> = {
   download: 'Check whether the device installs an update.',
   flood: 'Disconnect the sending device if it is in your network. Otherwise ask your internet provider.',
   scan: 'Find the scanning device. If you did not start the scan, disconnect it.',
-  'first-contact': 'Check whether the device got a new function or a new server.',
+  'first-contact': 'Check whether the device has a new function or uses a new server.',
   'new-device': 'Check whether you or a guest connected it.',
-  'unusual-flows': 'Check whether the device got an update or a new use.',
+  'unusual-flows': 'Check whether the device was updated or is used in a new way.',
 }
 const ANSWERED: Readonly<Record<Exclude<Answer, 'none'>, string>> = {
   snooze: 'Snoozed',
-  'not-this-kind': 'Not reported any more for this device',
+  'not-this-kind': 'No more reports of this kind for this device',
   attack: 'Recorded as an attack',
   normal: 'Normal',
 }
@@ -174,7 +174,7 @@ function Evidence({ incident }: { readonly incident: Incident }) {
     ...most
       .slice(0, MOST_CONTACTS)
       .map(({ peer, service, alerts }) => `with ${peer} (${service}): ${countText(alerts, 'alert')}`),
-    ...(more > 0 ? [`and ${countText(more, 'contact')} more`] : []),
+    ...(more > 0 ? [`and ${numberText(more)} more`] : []),
   ]
   return (
     <details>
@@ -194,7 +194,7 @@ interface AnswerProps {
 }
 
 function AnswerText({ answer: { answer, kind: answered, endsMicros, changes }, kind }: AnswerProps) {
-  const when = answered === kind ? '' : ` to what was “${TITLES[answered] ?? answered}” then`
+  const when = answered === kind ? '' : ` when this was “${TITLES[answered] ?? answered}”`
   const until = endsMicros === null ? '' : ` until ${timeOf(endsMicros)}`
   return (
     <p class="answer">
@@ -259,7 +259,7 @@ function Timeline({ incidents, nowMicros }: TimelineProps) {
           ))}
         </svg>
       </div>
-      <figcaption>Incidents of the last seven days, a line for each device.</figcaption>
+      <figcaption>Incidents of the last seven days, one line per device.</figcaption>
     </figure>
   )
 }

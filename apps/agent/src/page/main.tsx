@@ -73,8 +73,10 @@ function SignIn({ error }: { readonly error: string }) {
       <form onSubmit={submit}>
         <h2>Sign in</h2>
         <p>
-          Run <code>oddflow-agent dashboard-link</code> on the gateway and open the link that it prints. Or
-          enter the token from <code>dashboard-token.json</code> in the state folder.
+          On the gateway, run{' '}
+          <code>sudo -u oddflow oddflow-agent dashboard-link -c /etc/oddflow/agent.yaml</code> and open the
+          link that it prints. Or enter the token from <code>dashboard-token.json</code> in the agent’s state
+          folder.
         </p>
         <label for="token">Token</label>
         <input type="text" autocomplete="username" value="dashboard" readonly hidden />

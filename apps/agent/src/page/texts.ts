@@ -26,7 +26,7 @@ export function promiseText({ falseAlarmShare, keepsPromise, proving }: OwnModel
   if (falseAlarmShare === null) return ''
   const share = `up to ${Number((100 * falseAlarmShare).toPrecision(2))} %`
   if (keepsPromise === null) return `${share}, not proven`
-  return keepsPromise === false && proving?.state !== 'broken' ? `${share}, more than asked` : share
+  return keepsPromise === false && proving?.state !== 'broken' ? `${share}, more than allowed` : share
 }
 
 /** How many false alarms a model promises of a device at most: "about 1 false alarm in 3 days"; empty without a model. */
@@ -49,9 +49,10 @@ export function alarmsText(
 export function proofText({ proving }: OwnModel): string {
   if (proving === null) return ''
   const { state, flows, needed, novel } = proving
-  if (state === 'open') return `proving: ${novel} novel of ${flows}, ${needed} needed`
-  if (state === 'kept') return `proven: ${novel} novel of ${flows}`
-  return `${novel} of ${flows} novel: more than promised; retraining`
+  if (state === 'open')
+    return `proving: ${novel} of ${countText(flows, 'flow')} unusual, ${needed} flows needed`
+  if (state === 'kept') return `proven: ${novel} of ${countText(flows, 'flow')} unusual`
+  return `${novel} of ${countText(flows, 'flow')} unusual, more than promised; retraining`
 }
 
 /** What became of the last training, where its model was refused; else empty. */

@@ -114,7 +114,7 @@ describe('of a running agent', () => {
     running(broken, async (state) => {
       await listDevices({ state, format: 'text' })
       expect(said).toContain(
-        'false alarms up to 9.8 %; 398 of 896 novel: more than promised; retraining; the last training (1000 rows) was refused: it flagged 36.5 % more of the later flows than promised',
+        'false alarms up to 9.8 %; 398 of 896 flows unusual, more than promised; retraining; the last training (1000 rows) was refused: it flagged 36.5 % more of the later flows than promised',
       )
       expect(told).toBe('')
     }))
@@ -123,7 +123,9 @@ describe('of a running agent', () => {
     const proving = { state: 'open', flows: 12, needed: 200, novel: 1 } as const
     const report = { ...broken, proving, keepsPromise: false, refused: null }
     await running(report, (state) => listDevices({ state, format: 'text' }))
-    expect(said).toContain('false alarms up to 9.8 %, more than asked; proving: 1 novel of 12, 200 needed')
+    expect(said).toContain(
+      'false alarms up to 9.8 %, more than allowed; proving: 1 of 12 flows unusual, 200 flows needed',
+    )
   })
 
   it('models list keeps apart the model in force and the training that was refused', () =>
