@@ -6,7 +6,7 @@
  */
 import { ArgumentError, DataError, type Matrix } from '@oddflow/core'
 import { exponentFactor, LARGEST_FLOAT32, type Precision } from '@oddflow/linalg'
-import { failField, fieldsAt, finiteAt, matrixAt, numbersAt, sizeUpTo } from './fields.js'
+import { bandwidthAt, failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from './fields.js'
 import type { EmbeddingModel, MixtureModel } from './model.js'
 
 /**
@@ -70,11 +70,7 @@ export function checkEmbedding(
   if (kind !== asked.embedding.kind || (kind !== 'kjl' && kind !== 'nystrom')) {
     return failField('embedding.kind', asked.embedding.kind, kind)
   }
-  const bandwidth = finiteAt(e.bandwidth, 'embedding.bandwidth')
-  const inverse = 1 / (bandwidth * bandwidth)
-  if (!(bandwidth > 0 && inverse > 0 && Number.isFinite(inverse))) {
-    failField('embedding.bandwidth', 'a positive number whose square has an inverse', bandwidth)
-  }
+  const bandwidth = bandwidthAt(e.bandwidth, 'embedding.bandwidth')
   const landmarks = matrixAt(e.landmarks, 'embedding.landmarks')
   const projection = matrixAt(e.projection, 'embedding.projection')
   sizeUpTo(landmarks.rows, asked.m, 'embedding.landmarks.rows')

@@ -1,9 +1,4 @@
-/**
- * The public edge of a detector: rows are checked once here.
- *
- * Training rows: at least two, of one width, finite, and not all equal (unless one point may be learned). Rows to
- * score: finite and of the training width, with a workspace of the same model and room for the scores.
- */
+/** Training rows are checked once, here: at least two, of one width, finite, not all equal unless one point may be learned. */
 import {
   ArgumentError,
   asMatrix,
@@ -54,33 +49,6 @@ export function checkWhole(name: string, value: number, low: number, high: numbe
   if (!Number.isSafeInteger(value) || value < low || value > high) {
     throw new ArgumentError(`${name}: expected a whole number from ${low} to ${high}, found ${value}`, name)
   }
-}
-
-/**
- * Rows that a model of `dimension` columns may score into `out` with `workspace`. Throws ArgumentError.
- */
-export function checkedScoringRows<Model>(
-  model: Model,
-  dimension: number,
-  rows: Matrix | MatrixLike,
-  out: Float64Array,
-  workspace: { readonly model: Model },
-): Matrix {
-  if (workspace.model !== model) {
-    throw new ArgumentError('workspace: made for another model; create one for this model', 'workspace')
-  }
-  const matrix = asMatrix(rows)
-  if (matrix.cols !== dimension && matrix.rows > 0) {
-    throw new ArgumentError(
-      `rows: expected ${dimension} columns as in training, found ${matrix.cols}`,
-      'rows',
-    )
-  }
-  checkFinite(matrix, 'rows')
-  if (!(out instanceof Float64Array) || out.length < matrix.rows) {
-    throw new ArgumentError(`out: expected a Float64Array of at least ${matrix.rows} numbers`, 'out')
-  }
-  return matrix
 }
 
 function areRowsEqual({ cols, data }: Matrix, categoryColumn: number | null): boolean {

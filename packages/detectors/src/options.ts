@@ -8,7 +8,7 @@
  */
 import { ArgumentError, SCALER_NAMES } from '@oddflow/core'
 import { type DetectorName, MEMBER_NAMES, type MemberName } from './detector.js'
-import { describeValue } from './fields.js'
+import { shownValue } from './fields.js'
 
 export type OptionGroup = 'Detector' | 'Embedding' | 'Mixture' | 'One-class SVM' | 'Other detectors'
 
@@ -289,7 +289,5 @@ export class OptionReader {
 }
 
 export function badOption(field: string, expected: string, found: unknown): ArgumentError {
-  const shown =
-    typeof found === 'string' ? JSON.stringify(found.slice(0, 60)).slice(1, -1) : describeValue(found)
-  return new ArgumentError(`${field}: expected ${expected}, found ${shown}`, field)
+  return new ArgumentError(`${field}: expected ${expected}, found ${shownValue(found)}`, field)
 }

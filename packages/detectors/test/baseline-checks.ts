@@ -1,17 +1,10 @@
 /**
  * What each baseline must do, whatever its algorithm: named checks over the functions of one of them.
  */
-import {
-  ArgumentError,
-  createRng,
-  DataError,
-  FormatError,
-  type Matrix,
-  matrixOf,
-  type Rng,
-} from '@oddflow/core'
+import { ArgumentError, createRng, DataError, type Matrix, matrixOf, type Rng } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { checkedTrainingRows } from '../src/checked-rows.js'
 import { clusteredRows, novelRows } from './rows.js'
 
 export interface Baseline<Model, Workspace> {
@@ -63,7 +56,7 @@ export function describeBaseline<Model extends object, Workspace>(
   name: string,
   baseline: Baseline<Model, Workspace>,
 ): void {
-  const train = (rows: Matrix, seed = 5) => baseline.fit(rows, createRng(seed)).model
+  const train = (rows: Matrix, seed = 5) => baseline.fit(checkedTrainingRows(rows), createRng(seed)).model
   const score = (model: Model, rows: Matrix) =>
     baseline.score(model, rows, new Float64Array(rows.rows), baseline.createWorkspace(model))
 
@@ -123,30 +116,6 @@ export function describeBaseline<Model extends object, Workspace>(
       expect(mean(score(model, clusteredRows(60, COLUMNS, 9)))).toBeGreaterThan(
         mean(score(model, novelRows(60, COLUMNS))),
       )
-    })
-
-    it('refuses rows, rooms and workspaces that do not fit', () => {
-      const model = train(clusteredRows(60, COLUMNS))
-      const rows = clusteredRows(3, COLUMNS, 9)
-      expect(() => score(model, clusteredRows(3, COLUMNS + 1))).toThrow(/expected 6 columns.*found 7/)
-      expect(() => baseline.score(model, rows, new Float64Array(2), baseline.createWorkspace(model))).toThrow(
-        /out: expected/,
-      )
-      expect(() =>
-        baseline.score(structuredClone(model), rows, new Float64Array(3), baseline.createWorkspace(model)),
-      ).toThrow(/another model/)
-      for (const bad of [Number.NaN, Number.POSITIVE_INFINITY]) {
-        const spoilt = fill(10, (i, j) => (i === 1 && j === 2 ? bad : i * j))
-        expect(() => score(model, spoilt)).toThrow(/row 1, column 2/)
-        expect(() => train(spoilt)).toThrow(ArgumentError)
-      }
-    })
-
-    it('says of rows that teach nothing what to do', () => {
-      expect(() => train(fill(50, () => 3))).toThrow(DataError)
-      expect(() => train(fill(50, () => 3))).toThrow(/all training rows are equal.*train on rows that differ/)
-      expect(() => train(fill(0, () => 0))).toThrow(/at least 2/)
-      expect(() => train(fill(1, () => 0))).toThrow(/at least 2/)
     })
 
     it('learns degenerate rows, finitely', () => {
@@ -248,14 +217,14 @@ export function describeBaseline<Model extends object, Workspace>(
             expect(typeof replacement, path).toBe('number')
           } catch (error) {
             thrown = error
-            expect(error, path).toBeInstanceOf(FormatError)
-            expect((error as FormatError).field, path).toContain(path.split('.')[0])
+            expect(error, path).toBeInstanceOf(ArgumentError)
+            expect((error as ArgumentError).field, path).toContain(path.split('.')[0])
           }
           if (typeof replacement !== 'number') expect(thrown, `${path} accepted`).toBeDefined()
         }
       }
       for (const value of [undefined, null, 7, 'model', []]) {
-        expect(() => baseline.check(value)).toThrow(FormatError)
+        expect(() => baseline.check(value)).toThrow(ArgumentError)
       }
     })
 
@@ -267,10 +236,10 @@ export function describeBaseline<Model extends object, Workspace>(
         if (array instanceof Float64Array) {
           const spoilt = array.slice()
           spoilt[spoilt.length - 1] = Number.NaN
-          expect(() => baseline.check(set(spoilt)), path).toThrow(FormatError)
+          expect(() => baseline.check(set(spoilt)), path).toThrow(ArgumentError)
         }
         if (array instanceof Float64Array || array instanceof Int32Array) {
-          expect(() => baseline.check(set(array.slice(1))), path).toThrow(FormatError)
+          expect(() => baseline.check(set(array.slice(1))), path).toThrow(ArgumentError)
         }
       }
     })

@@ -7,22 +7,13 @@ import {
   exp,
   MAXIMUM_DIMENSION,
   type Matrix,
-  type MatrixLike,
   type Rng,
   sampleWithoutReplacement,
 } from '@oddflow/core'
-import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
+import type { Fitted } from '../checked-rows.js'
 import type { FitContext } from '../detector.js'
 import { fitStandalone, standalone } from '../families/standalone.js'
-import {
-  failField,
-  fieldsOf,
-  float64Field,
-  int32Field,
-  literalField,
-  refuseField,
-  wholeField,
-} from '../fields.js'
+import { failField, fieldsAt, int32At, literalAt, numbersAt, wholeAt } from '../fields.js'
 import type { IforestModel } from '../model.js'
 import { int32Tensor, vectorTensor } from '../model-file/layout.js'
 import type { IforestParameters } from '../parameters.js'
@@ -160,13 +151,6 @@ function growTree(rows: Matrix, members: Uint32Array, nodes: NodeBuffer, rng: Rn
  * + 1) of them. Size: 20 N bytes and 4 t.
  */
 
-interface IsolationForestParameters {
-  /** t, 1 … 10,000; the paper's 100. */
-  readonly trees: number
-  /** ψ, 2 … 65,536; the paper's 256. Lowered to the number of rows. */
-  readonly subsampleRows: number
-}
-
 export interface IsolationForestModel {
   readonly kind: 'isolation-forest'
   /** D. */
@@ -187,7 +171,6 @@ export interface IsolationForestModel {
 
 /** Constants of one model; holds no scratch. */
 interface IsolationForestWorkspace {
-  readonly model: IsolationForestModel
   /** Length N: in leaves, depth + c(size). */
   readonly pathLengths: Float64Array
   /** −ln 2 / (t · c(ψ)). */
@@ -199,19 +182,13 @@ const MAXIMUM_SUBSAMPLE_ROWS = 65_536
 /** t·ψ: a forest has at most twice that many nodes, of 20 bytes. */
 const MAXIMUM_LEAVES = 5_000_000
 
-/**
- * Grows a forest on rows (n × D, n ≥ 2, not all equal), drawing from `rng.fork('tree-i')` for tree i. Throws
- * ArgumentError (`trees`, `subsampleRows`, `rows`) and DataError.
- */
+/** Draws from `rng.fork('tree-i')` for tree i. Throws ArgumentError (`trees`) for a forest that takes too much room. */
 export function fitIsolationForest(
-  rows: Matrix | MatrixLike,
-  { trees, subsampleRows }: IsolationForestParameters,
+  rows: Matrix,
+  { trees, subsampleRows }: Pick<IforestParameters, 'trees' | 'subsampleRows'>,
   rng: Rng,
 ): Fitted<IsolationForestModel> {
-  checkWhole('trees', trees, 1, MAXIMUM_TREES)
-  checkWhole('subsampleRows', subsampleRows, 2, MAXIMUM_SUBSAMPLE_ROWS)
-  const matrix = checkedTrainingRows(rows)
-  const used = Math.min(subsampleRows, matrix.rows)
+  const used = Math.min(subsampleRows, rows.rows)
   if (trees * used > MAXIMUM_LEAVES) {
     throw new ArgumentError(
       `trees: expected at most ${Math.floor(MAXIMUM_LEAVES / used)} with ${used} rows each, found ${trees}`,
@@ -222,29 +199,28 @@ export function fitIsolationForest(
     used < subsampleRows ? [`subsampleRows lowered from ${subsampleRows} to the ${used} training rows`] : []
   const treeStarts = new Int32Array(trees)
   const one = createNodeBuffer(1, used)
-  const grown: { features: Int32Array; thresholds: Float64Array; rights: Int32Array; sizes: Int32Array }[] =
-    []
+  const grown: Pick<IsolationForestModel, 'features' | 'thresholds' | 'rightChildren' | 'sizes'>[] = []
   let total = 0
   for (let tree = 0; tree < trees; tree++) {
     const own = rng.fork(`tree-${tree}`)
     one.count = 0
     one.thresholds.fill(0)
     one.rightChildren.fill(0)
-    growTree(matrix, sampleWithoutReplacement(matrix.rows, used, own), one, own)
+    growTree(rows, sampleWithoutReplacement(rows.rows, used, own), one, own)
     treeStarts[tree] = total
     const { count } = one
     const base = total
     grown.push({
       features: one.features.slice(0, count),
       thresholds: one.thresholds.slice(0, count),
-      rights: one.rightChildren.slice(0, count).map((right) => (right === 0 ? 0 : right + base)),
+      rightChildren: one.rightChildren.slice(0, count).map((right) => (right === 0 ? 0 : right + base)),
       sizes: one.sizes.slice(0, count),
     })
     total += count
   }
   const model: IsolationForestModel = {
     kind: 'isolation-forest',
-    dimension: matrix.cols,
+    dimension: rows.cols,
     subsampleRows: used,
     treeStarts,
     features: new Int32Array(total),
@@ -252,12 +228,10 @@ export function fitIsolationForest(
     rightChildren: new Int32Array(total),
     sizes: new Int32Array(total),
   }
-  grown.forEach(({ features, thresholds, rights, sizes }, tree) => {
-    const start = treeStarts[tree]!
-    model.features.set(features, start)
-    model.thresholds.set(thresholds, start)
-    model.rightChildren.set(rights, start)
-    model.sizes.set(sizes, start)
+  grown.forEach((nodes, tree) => {
+    for (const key of ['features', 'thresholds', 'rightChildren', 'sizes'] as const) {
+      model[key].set(nodes[key], treeStarts[tree]!)
+    }
   })
   return { model, notes }
 }
@@ -278,25 +252,19 @@ export function createIsolationForestWorkspace(model: IsolationForestModel): Iso
     }
   }
   return {
-    model,
     pathLengths,
     exponentFactor: -Math.LN2 / (treeStarts.length * lengths[subsampleRows]!),
   }
 }
 
-/**
- * out[i] = −s(row i), in (−1, 0); returns `out`. Throws ArgumentError if a row is not finite or not D wide, `out` is
- * too short, or the workspace belongs to another model.
- */
+/** out[i] = −s(row i), in (−1, 0); returns `out`. */
 export function scoreIsolationForest(
   model: IsolationForestModel,
-  rows: Matrix | MatrixLike,
+  { rows: n, data }: Matrix,
   out: Float64Array,
-  workspace: IsolationForestWorkspace,
+  { pathLengths, exponentFactor }: IsolationForestWorkspace,
 ): Float64Array {
   const { dimension, treeStarts, features, thresholds, rightChildren } = model
-  const { rows: n, data } = checkedScoringRows(model, dimension, rows, out, workspace)
-  const { pathLengths, exponentFactor } = workspace
   for (let i = 0; i < n; i++) {
     const start = i * dimension
     let sum = 0
@@ -320,19 +288,19 @@ export function scoreIsolationForest(
  * ceil(log2 ψ); leaves have no other data. So every walk ends inside the arrays.
  */
 
-/** The value as a model with exactly the known fields (arrays are not copied). Throws FormatError. */
+/** The value as a model with exactly the known fields (arrays are not copied). Throws ArgumentError. */
 export function checkIsolationForestModel(value: unknown, path = 'isolationForest'): IsolationForestModel {
-  const fields = fieldsOf(value, path)
-  const kind = literalField(fields.kind, `${path}.kind`, 'isolation-forest')
-  const dimension = wholeField(fields.dimension, `${path}.dimension`, 1, MAXIMUM_DIMENSION)
-  const subsampleRows = wholeField(fields.subsampleRows, `${path}.subsampleRows`, 2, MAXIMUM_SUBSAMPLE_ROWS)
-  const treeStarts = int32Field(fields.treeStarts, `${path}.treeStarts`)
-  wholeField(treeStarts.length, `${path}.treeStarts.length`, 1, MAXIMUM_TREES)
-  const features = int32Field(fields.features, `${path}.features`)
+  const fields = fieldsAt(value, path)
+  const kind = literalAt(fields.kind, `${path}.kind`, 'isolation-forest')
+  const dimension = wholeAt(fields.dimension, `${path}.dimension`, 1, MAXIMUM_DIMENSION)
+  const subsampleRows = wholeAt(fields.subsampleRows, `${path}.subsampleRows`, 2, MAXIMUM_SUBSAMPLE_ROWS)
+  const treeStarts = int32At(fields.treeStarts, `${path}.treeStarts`)
+  wholeAt(treeStarts.length, `${path}.treeStarts.length`, 1, MAXIMUM_TREES)
+  const features = int32At(fields.features, `${path}.features`)
   const count = features.length
-  const thresholds = float64Field(fields.thresholds, `${path}.thresholds`, count)
-  const rightChildren = int32Field(fields.rightChildren, `${path}.rightChildren`, count)
-  const sizes = int32Field(fields.sizes, `${path}.sizes`, count)
+  const thresholds = numbersAt(fields.thresholds, `${path}.thresholds`, count)
+  const rightChildren = int32At(fields.rightChildren, `${path}.rightChildren`, count)
+  const sizes = int32At(fields.sizes, `${path}.sizes`, count)
   const model: IsolationForestModel = {
     kind,
     dimension,
@@ -346,11 +314,11 @@ export function checkIsolationForestModel(value: unknown, path = 'isolationFores
   let end = 0
   for (let tree = 0; tree < treeStarts.length; tree++) {
     if (treeStarts[tree] !== end) {
-      refuseField(`${path}.treeStarts[${tree}]`, `${end}, where the tree before ends`, treeStarts[tree])
+      failField(`${path}.treeStarts[${tree}]`, `${end}, where the tree before ends`, treeStarts[tree])
     }
     end = checkTree(model, end, path)
   }
-  if (end !== count) refuseField(`${path}.features`, `${end} nodes, all in trees`, count)
+  if (end !== count) failField(`${path}.features`, `${end} nodes, all in trees`, count)
   return model
 }
 
@@ -362,25 +330,25 @@ function checkTree(model: IsolationForestModel, root: number, path: string): num
   const waiting: { node: number; depth: number }[] = []
   let depth = 0
   for (let node = root; ; node++) {
-    if (node >= features.length) refuseField(`${path}.features`, 'nodes to the end of the last tree', node)
+    if (node >= features.length) failField(`${path}.features`, 'nodes to the end of the last tree', node)
     const size = sizes[node]!
     const feature = features[node]!
     if (node === root && size !== subsampleRows) {
-      refuseField(`${path}.sizes[${node}]`, `${subsampleRows}, the rows of a tree`, size)
+      failField(`${path}.sizes[${node}]`, `${subsampleRows}, the rows of a tree`, size)
     }
     if (feature !== LEAF) {
       if (!(feature >= 0 && feature < dimension)) {
-        refuseField(`${path}.features[${node}]`, `−1 or a column below ${dimension}`, feature)
+        failField(`${path}.features[${node}]`, `−1 or a column below ${dimension}`, feature)
       }
-      if (depth >= limit) refuseField(`${path}.features[${node}]`, `a leaf at depth ${limit}`, feature)
+      if (depth >= limit) failField(`${path}.features[${node}]`, `a leaf at depth ${limit}`, feature)
       waiting.push({ node, depth })
       depth++
       continue
     }
-    if (size < 1) refuseField(`${path}.sizes[${node}]`, 'at least one row in a leaf', size)
-    if (thresholds[node] !== 0) refuseField(`${path}.thresholds[${node}]`, '0 in a leaf', thresholds[node])
+    if (size < 1) failField(`${path}.sizes[${node}]`, 'at least one row in a leaf', size)
+    if (thresholds[node] !== 0) failField(`${path}.thresholds[${node}]`, '0 in a leaf', thresholds[node])
     if (rightChildren[node] !== 0) {
-      refuseField(`${path}.rightChildren[${node}]`, '0 in a leaf', rightChildren[node])
+      failField(`${path}.rightChildren[${node}]`, '0 in a leaf', rightChildren[node])
     }
     const parent = waiting.pop()
     if (parent === undefined) {
@@ -389,7 +357,7 @@ function checkTree(model: IsolationForestModel, root: number, path: string): num
     }
     if (rightChildren[parent.node] !== node + 1) {
       const expected = `${node + 1}, where its left subtree ends`
-      refuseField(`${path}.rightChildren[${parent.node}]`, expected, rightChildren[parent.node])
+      failField(`${path}.rightChildren[${parent.node}]`, expected, rightChildren[parent.node])
     }
     depth = parent.depth + 1
   }
@@ -401,7 +369,7 @@ function checkSums(model: IsolationForestModel, root: number, end: number, path:
     if (features[node] === LEAF) continue
     const sum = sizes[node + 1]! + sizes[rightChildren[node]!]!
     if (sizes[node] !== sum) {
-      refuseField(`${path}.sizes[${node}]`, `${sum}, the rows of its children`, sizes[node])
+      failField(`${path}.sizes[${node}]`, `${sum}, the rows of its children`, sizes[node])
     }
   }
 }
@@ -444,7 +412,7 @@ export const iforest = standalone({
     },
   }),
   decode(file) {
-    const { kind, dimension, subsampleRows } = fieldsOf(file.json('isolationForest'), 'isolationForest')
+    const { kind, dimension, subsampleRows } = fieldsAt(file.json('isolationForest'), 'isolationForest')
     return {
       kind,
       dimension,

@@ -3,11 +3,9 @@
  */
 
 import {
-  ArgumentError,
   log,
   MAXIMUM_DIMENSION,
   type Matrix,
-  type MatrixLike,
   type Rng,
   sampleWithoutReplacement,
   takeRows,
@@ -19,20 +17,12 @@ import {
   squaredDistances,
   squaredDistancesOfFour,
 } from '@oddflow/linalg'
-import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
+import type { Fitted } from '../checked-rows.js'
 import type { FitContext } from '../detector.js'
-import { type BandwidthRule, chooseBandwidth, DEFAULT_BANDWIDTH_RULE } from '../embedding/bandwidth.js'
+import { chooseBandwidth } from '../embedding/bandwidth.js'
 import { bandwidthFact } from '../families/embedded.js'
 import { fitStandalone, standalone } from '../families/standalone.js'
-import {
-  fieldsOf,
-  finiteField,
-  literalField,
-  matrixField,
-  refuseField,
-  sizeUpTo,
-  wholeField,
-} from '../fields.js'
+import { bandwidthAt, fieldsAt, literalAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
 import type { KdeModel } from '../model.js'
 import { matrixTensor } from '../model-file/layout.js'
 import { BANDWIDTH_OPTIONS } from '../options.js'
@@ -54,12 +44,7 @@ import { NOTHING_SHARED, type SharedWork } from '../shared-work.js'
  * exponentials. There are no trees to skip far centers, because D of 20 or more makes them useless.
  */
 
-interface KernelDensityParameters extends Partial<BandwidthRule> {
-  /** h as a quantile of the pair distances of training rows, in (0, 1]. */
-  readonly bandwidthQuantile: number
-  /** Maximum number of centers, 1 … 1,000,000; with more training rows, a random sample. */
-  readonly maximumRows: number
-}
+type KernelDensityParameters = Omit<KdeParameters, 'detector' | 'scaler' | 'stated'>
 
 export interface KernelDensityModel {
   readonly kind: 'kernel-density'
@@ -83,42 +68,24 @@ interface KernelDensityWorkspace {
 const MAXIMUM_CENTRES = 1_000_000
 
 /**
- * Fits to rows (n × D, n ≥ 2, not all equal). Draws from the forks `bandwidth` (above the row limit of
- * pairDistanceQuantiles) and `centres` (above `maximumRows`) of `rng`. Throws ArgumentError (`bandwidthQuantile`,
- * `maximumRows`, `rows`) and DataError.
+ * Draws from the forks `bandwidth` (above the row limit of pairDistanceQuantiles) and `centres` (above `maximumRows`) of
+ * `rng`. Throws DataError if no bandwidth fits.
  */
 export function fitKernelDensity(
-  rows: Matrix | MatrixLike,
+  rows: Matrix,
   { bandwidthQuantile, maximumRows, ...rule }: KernelDensityParameters,
   rng: Rng,
   shared: SharedWork = NOTHING_SHARED,
 ): Fitted<KernelDensityModel> {
-  if (!(bandwidthQuantile > 0 && bandwidthQuantile <= 1)) {
-    throw new ArgumentError(
-      `bandwidthQuantile: expected a number above 0 and at most 1, found ${bandwidthQuantile}`,
-      'bandwidthQuantile',
-    )
-  }
-  checkWhole('maximumRows', maximumRows, 1, MAXIMUM_CENTRES)
-  const matrix = checkedTrainingRows(rows, rule.quantileCompat === 'positive-pairs')
-  const n = matrix.rows
-  const { quantileCompat, quantileRows } = { ...DEFAULT_BANDWIDTH_RULE, ...rule }
-  const { bandwidth, rowsUsed, note } = chooseBandwidth(
-    matrix,
-    bandwidthQuantile,
-    rng,
-    { quantileCompat, quantileRows },
-    shared,
-  )
+  const n = rows.rows
+  const { bandwidth, rowsUsed, note } = chooseBandwidth(rows, bandwidthQuantile, rng, rule, shared)
   const notes: string[] = []
   if (rowsUsed < n) notes.push(`the bandwidth is the quantile over a random ${rowsUsed} of ${n} rows`)
   if (note !== null) notes.push(note)
-  let centres: Matrix
+  let centres: Matrix = { ...rows, data: rows.data.slice() }
   if (n > maximumRows) {
-    centres = takeRows(matrix, sampleWithoutReplacement(n, maximumRows, rng.fork('centres')).sort())
+    centres = takeRows(rows, sampleWithoutReplacement(n, maximumRows, rng.fork('centres')).sort())
     notes.push(`kernels stand on a random ${maximumRows} of ${n} rows`)
-  } else {
-    centres = { rows: n, cols: matrix.cols, data: matrix.data.slice() }
   }
   return { model: { kind: 'kernel-density', bandwidth, centres }, notes }
 }
@@ -133,18 +100,14 @@ export function createKernelDensityWorkspace(model: KernelDensityModel): KernelD
   }
 }
 
-/**
- * out[i] = log p(row i), finite; returns `out`. Throws ArgumentError if a row is not finite or not D wide, `out` is too
- * short, or the workspace belongs to another model.
- */
+/** out[i] = log p(row i), finite; returns `out`. */
 export function scoreKernelDensity(
   model: KernelDensityModel,
-  rows: Matrix | MatrixLike,
+  { rows: n, data }: Matrix,
   out: Float64Array,
   workspace: KernelDensityWorkspace,
 ): Float64Array {
   const { rows: count, cols: dimension, data: centres } = model.centres
-  const { rows: n, data } = checkedScoringRows(model, dimension, rows, out, workspace)
   const { terms } = workspace
   let i = 0
   for (; i + DISTANCE_TILE_ROWS <= n; i += DISTANCE_TILE_ROWS) {
@@ -167,18 +130,14 @@ function logDensity(workspace: KernelDensityWorkspace, start: number): number {
   return Math.max(logSumExp(terms, start, count) + logNormaliser, -Number.MAX_VALUE)
 }
 
-/** The value as a model with exactly the known fields (arrays are not copied). Throws FormatError. */
+/** The value as a model with exactly the known fields (arrays are not copied). Throws ArgumentError. */
 export function checkKernelDensityModel(value: unknown, path = 'kernelDensity'): KernelDensityModel {
-  const fields = fieldsOf(value, path)
-  const kind = literalField(fields.kind, `${path}.kind`, 'kernel-density')
-  const bandwidth = finiteField(fields.bandwidth, `${path}.bandwidth`)
-  const inverse = 1 / (bandwidth * bandwidth)
-  if (!(bandwidth > 0 && inverse > 0 && Number.isFinite(inverse))) {
-    refuseField(`${path}.bandwidth`, 'a positive number whose square has an inverse', bandwidth)
-  }
-  const centres = matrixField(fields.centres, `${path}.centres`)
-  wholeField(centres.rows, `${path}.centres.rows`, 1, MAXIMUM_CENTRES)
-  wholeField(centres.cols, `${path}.centres.cols`, 1, MAXIMUM_DIMENSION)
+  const fields = fieldsAt(value, path)
+  const kind = literalAt(fields.kind, `${path}.kind`, 'kernel-density')
+  const bandwidth = bandwidthAt(fields.bandwidth, `${path}.bandwidth`)
+  const centres = matrixAt(fields.centres, `${path}.centres`)
+  wholeAt(centres.rows, `${path}.centres.rows`, 1, MAXIMUM_CENTRES)
+  wholeAt(centres.cols, `${path}.centres.cols`, 1, MAXIMUM_DIMENSION)
   return { kind, bandwidth, centres }
 }
 
@@ -209,7 +168,7 @@ export const kde = standalone({
     tensors: { 'kernelDensity.centres': matrixTensor(centres) },
   }),
   decode(file) {
-    const { kind, bandwidth } = fieldsOf(file.json('kernelDensity'), 'kernelDensity')
+    const { kind, bandwidth } = fieldsAt(file.json('kernelDensity'), 'kernelDensity')
     return { kind, bandwidth, centres: file.matrix('kernelDensity.centres') }
   },
   spaceNumbers: ({ centres }) => centres.data.length,

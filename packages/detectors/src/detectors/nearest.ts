@@ -1,6 +1,6 @@
 /** nearest: the distance to the nearest of m landmarks, cheaper than every method of the paper. */
 
-import { MAXIMUM_DIMENSION, type Matrix, type MatrixLike, type Rng, takeRows } from '@oddflow/core'
+import { MAXIMUM_DIMENSION, type Matrix, type Rng, takeRows } from '@oddflow/core'
 import {
   DISTANCE_TILE_ROWS,
   MemoryLayout,
@@ -14,14 +14,14 @@ import {
   squaredDistances,
   squaredDistancesOfFour,
 } from '@oddflow/linalg'
-import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
+import type { Fitted } from '../checked-rows.js'
 import type { FitContext } from '../detector.js'
 import { chooseLandmarks, landmarkNotes } from '../embedding/landmarks.js'
 import { fitStandalone, standalone } from '../families/standalone.js'
-import { fieldsOf, literalField, matrixField, sizeUpTo, wholeField } from '../fields.js'
+import { fieldsAt, literalAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
 import type { NearestModel } from '../model.js'
 import { matrixTensor } from '../model-file/layout.js'
-import type { LandmarkChoice, NearestParameters } from '../parameters.js'
+import type { NearestParameters } from '../parameters.js'
 
 /**
  * LandmarkSquares: squared distances of a few rows at a time to all landmarks.
@@ -114,12 +114,6 @@ function createSimdSquares({ run, enter }: SimdKernels, landmarks: Matrix): Land
  * overflow, the distance is computed from scaled numbers, up to the largest float64.
  */
 
-interface NearestLandmarkParameters {
-  /** Landmarks, 1 … 1,000,000; the paper's detectors have 100. Lowered to the number of rows. */
-  readonly m: number
-  readonly landmarks: LandmarkChoice
-}
-
 export interface NearestLandmarkModel {
   readonly kind: 'nearest-landmark'
   /** m × D, training rows in the order chosen. */
@@ -128,7 +122,6 @@ export interface NearestLandmarkModel {
 
 /** Scratch for one model and one caller at a time. */
 interface NearestLandmarkWorkspace {
-  readonly model: NearestLandmarkModel
   readonly squares: LandmarkSquares
 }
 
@@ -136,19 +129,14 @@ const MAXIMUM_LANDMARKS = 1_000_000
 /** 2^−540: numbers scaled by it have differences whose squares, over 65,535 columns, stay in range. */
 export const FAR_SCALE = 1 / 2 ** 540
 
-/**
- * Chooses landmarks among rows (n × D, n ≥ 2, not all equal); random ones come from the fork `landmarks` of `rng`.
- * Throws ArgumentError (`m`, `rows`) and DataError.
- */
+/** Random landmarks come from the fork `landmarks` of `rng`. */
 export function fitNearestLandmark(
-  rows: Matrix | MatrixLike,
-  { m, landmarks: choice }: NearestLandmarkParameters,
+  rows: Matrix,
+  { m, landmarks: choice }: Pick<NearestParameters, 'm' | 'landmarks'>,
   rng: Rng,
 ): Fitted<NearestLandmarkModel> {
-  checkWhole('m', m, 1, MAXIMUM_LANDMARKS)
-  const matrix = checkedTrainingRows(rows)
-  const landmarks = takeRows(matrix, chooseLandmarks(matrix, m, choice, rng))
-  const notes = landmarkNotes(m, landmarks.rows, matrix.rows)
+  const landmarks = takeRows(rows, chooseLandmarks(rows, m, choice, rng))
+  const notes = landmarkNotes(m, landmarks.rows, rows.rows)
   return { model: { kind: 'nearest-landmark', landmarks }, notes }
 }
 
@@ -157,22 +145,16 @@ export function createNearestLandmarkWorkspace(
   model: NearestLandmarkModel,
   simd = true,
 ): NearestLandmarkWorkspace {
-  return { model, squares: createLandmarkSquares(model.landmarks, simd) }
+  return { squares: createLandmarkSquares(model.landmarks, simd) }
 }
 
-/**
- * out[i] = −distance of row i to its nearest landmark, finite, at most 0; returns `out`. Throws ArgumentError if a row
- * is not finite or not D wide, `out` is too short, or the workspace belongs to another model.
- */
+/** out[i] = −distance of row i to its nearest landmark, finite, at most 0; returns `out`. */
 export function scoreNearestLandmark(
-  model: NearestLandmarkModel,
-  rows: Matrix | MatrixLike,
+  { landmarks }: NearestLandmarkModel,
+  { rows: n, cols, data }: Matrix,
   out: Float64Array,
-  workspace: NearestLandmarkWorkspace,
+  { squares }: NearestLandmarkWorkspace,
 ): Float64Array {
-  const { landmarks } = model
-  const { rows: n, cols, data } = checkedScoringRows(model, landmarks.cols, rows, out, workspace)
-  const { squares } = workspace
   for (let i = 0; i < n; i += SQUARES_TILE_ROWS) {
     const count = Math.min(SQUARES_TILE_ROWS, n - i)
     squares.compute(data, i * cols, count)
@@ -225,13 +207,13 @@ function farDistance(
   return Math.min(Math.sqrt(smallest) / FAR_SCALE, Number.MAX_VALUE)
 }
 
-/** The value as a model with exactly the known fields (arrays are not copied). Throws FormatError. */
+/** The value as a model with exactly the known fields (arrays are not copied). Throws ArgumentError. */
 export function checkNearestLandmarkModel(value: unknown, path = 'nearestLandmark'): NearestLandmarkModel {
-  const fields = fieldsOf(value, path)
-  const kind = literalField(fields.kind, `${path}.kind`, 'nearest-landmark')
-  const landmarks = matrixField(fields.landmarks, `${path}.landmarks`)
-  wholeField(landmarks.rows, `${path}.landmarks.rows`, 1, MAXIMUM_LANDMARKS)
-  wholeField(landmarks.cols, `${path}.landmarks.cols`, 1, MAXIMUM_DIMENSION)
+  const fields = fieldsAt(value, path)
+  const kind = literalAt(fields.kind, `${path}.kind`, 'nearest-landmark')
+  const landmarks = matrixAt(fields.landmarks, `${path}.landmarks`)
+  wholeAt(landmarks.rows, `${path}.landmarks.rows`, 1, MAXIMUM_LANDMARKS)
+  wholeAt(landmarks.cols, `${path}.landmarks.cols`, 1, MAXIMUM_DIMENSION)
   return { kind, landmarks }
 }
 

@@ -2,20 +2,12 @@
  * pca: reconstruction error of principal components.
  */
 
-import { ArgumentError, createMatrix, DataError, type Matrix, type MatrixLike } from '@oddflow/core'
+import { createMatrix, DataError, type Matrix } from '@oddflow/core'
 import { matrixTimesVector, symmetricEigen } from '@oddflow/linalg'
-import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
+import { checkWhole, type Fitted } from '../checked-rows.js'
 import type { FitContext } from '../detector.js'
 import { fitStandalone, standalone } from '../families/standalone.js'
-import {
-  failField,
-  fieldsOf,
-  float64Field,
-  literalField,
-  matrixField,
-  refuseField,
-  wholeField,
-} from '../fields.js'
+import { failField, fieldsAt, literalAt, matrixAt, numbersAt, wholeAt } from '../fields.js'
 import type { PcaModel } from '../model.js'
 import { matrixTensor, vectorTensor } from '../model-file/layout.js'
 import { badOption } from '../options.js'
@@ -36,13 +28,6 @@ import type { PcaParameters } from '../parameters.js'
  * −Number.MAX_VALUE. A column that is constant in training is not part of U, so any change in it counts in full.
  */
 
-interface PrincipalComponentsParameters {
-  /** Share of the variance that the kept components exceed, in (0, 1); usually 0.95. */
-  readonly varianceShare: number | null
-  /** Alternatively the number of components, 1 … D − 1. One of the two is null. */
-  readonly components?: number | null
-}
-
 export interface PrincipalComponentsModel {
   readonly kind: 'principal-components'
   /** µ, length D. */
@@ -51,16 +36,8 @@ export interface PrincipalComponentsModel {
   readonly components: Matrix
 }
 
-interface FittedPrincipalComponents extends Fitted<PrincipalComponentsModel> {
-  /** Variances along the kept components (divisor n − 1), descending. */
-  readonly explainedVariances: Float64Array
-  /** Their share of the variance. */
-  readonly explainedShare: number
-}
-
 /** Scratch for one model and one caller at a time. */
 interface PrincipalComponentsWorkspace {
-  readonly model: PrincipalComponentsModel
   /** x − µ, then the residual; length D. */
   readonly residual: Float64Array
   /** U(x − µ), length r. */
@@ -73,21 +50,14 @@ const MAXIMUM_COMPONENT_COLUMNS = 1000
 const SMALLEST_VARIANCE = 1e-290
 
 /**
- * Fits to rows (n × D, n ≥ 2, not all equal, 2 ≤ D ≤ 1,000), without randomness. Throws ArgumentError (`varianceShare`,
- * `components`, `rows`) and DataError.
+ * Fits to 2 to 1,000 columns, without randomness. One of the parameters is null. Throws ArgumentError for more
+ * components than D − 1, DataError for rows that cannot be decomposed.
  */
 export function fitPrincipalComponents(
-  rows: Matrix | MatrixLike,
-  { varianceShare, components: asked = null }: PrincipalComponentsParameters,
-): FittedPrincipalComponents {
-  if (asked === null && !(varianceShare !== null && varianceShare > 0 && varianceShare < 1)) {
-    throw new ArgumentError(
-      `varianceShare: expected a number between 0 and 1, found ${varianceShare}`,
-      'varianceShare',
-    )
-  }
-  const matrix = checkedTrainingRows(rows)
-  const dimension = matrix.cols
+  rows: Matrix,
+  { varianceShare, components: asked }: Pick<PcaParameters, 'varianceShare' | 'components'>,
+): Fitted<PrincipalComponentsModel> {
+  const dimension = rows.cols
   if (dimension < 2 || dimension > MAXIMUM_COMPONENT_COLUMNS) {
     throw new DataError(
       `principal components need from 2 to ${MAXIMUM_COMPONENT_COLUMNS} columns, found ${dimension}: use features of another size or another detector`,
@@ -95,8 +65,8 @@ export function fitPrincipalComponents(
     )
   }
   if (asked !== null) checkWhole('components', asked, 1, dimension - 1)
-  const mean = columnMeans(matrix)
-  const covariance = covarianceMatrix(matrix, mean)
+  const mean = columnMeans(rows)
+  const covariance = covarianceMatrix(rows, mean)
   let total = 0
   for (let t = 0; t < dimension; t++) total += covariance.data[t * dimension + t]!
   if (!(total >= SMALLEST_VARIANCE && total < Number.POSITIVE_INFINITY)) {
@@ -125,32 +95,23 @@ export function fitPrincipalComponents(
   return {
     model: { kind: 'principal-components', mean, components },
     notes,
-    explainedVariances: values.slice(0, count).map((v) => Math.max(v, 0) * total),
-    explainedShare: held / sum,
   }
 }
 
-export function createPrincipalComponentsWorkspace(
-  model: PrincipalComponentsModel,
-): PrincipalComponentsWorkspace {
-  const { rows: r, cols: dimension } = model.components
-  return { model, residual: new Float64Array(dimension), coordinates: new Float64Array(r) }
+export function createPrincipalComponentsWorkspace({
+  components: { rows: r, cols: dimension },
+}: PrincipalComponentsModel): PrincipalComponentsWorkspace {
+  return { residual: new Float64Array(dimension), coordinates: new Float64Array(r) }
 }
 
-/**
- * out[i] = −squared reconstruction error of row i, finite, at most 0; returns `out`. Throws ArgumentError if a row is
- * not finite or not D wide, `out` is too short, or the workspace belongs to another model.
- */
+/** out[i] = −squared reconstruction error of row i, finite, at most 0; returns `out`. */
 export function scorePrincipalComponents(
-  model: PrincipalComponentsModel,
-  rows: Matrix | MatrixLike,
+  { mean, components }: PrincipalComponentsModel,
+  { rows: n, data }: Matrix,
   out: Float64Array,
-  workspace: PrincipalComponentsWorkspace,
+  { residual, coordinates }: PrincipalComponentsWorkspace,
 ): Float64Array {
-  const { mean, components } = model
   const { rows: r, cols: dimension, data: u } = components
-  const { rows: n, data } = checkedScoringRows(model, dimension, rows, out, workspace)
-  const { residual, coordinates } = workspace
   for (let i = 0; i < n; i++) {
     const start = i * dimension
     for (let t = 0; t < dimension; t++) residual[t] = data[start + t]! - mean[t]!
@@ -199,24 +160,24 @@ function covarianceMatrix({ rows: n, cols, data }: Matrix, mean: Float64Array): 
   return out
 }
 
-/** The value as a model with exactly the known fields (arrays are not copied). Throws FormatError. */
+/** The value as a model with exactly the known fields (arrays are not copied). Throws ArgumentError. */
 export function checkPrincipalComponentsModel(
   value: unknown,
   path = 'principalComponents',
 ): PrincipalComponentsModel {
-  const fields = fieldsOf(value, path)
-  const kind = literalField(fields.kind, `${path}.kind`, 'principal-components')
-  const components = matrixField(fields.components, `${path}.components`)
+  const fields = fieldsAt(value, path)
+  const kind = literalAt(fields.kind, `${path}.kind`, 'principal-components')
+  const components = matrixAt(fields.components, `${path}.components`)
   const { rows: r, cols: dimension, data } = components
-  wholeField(dimension, `${path}.components.cols`, 2, MAXIMUM_COMPONENT_COLUMNS)
-  wholeField(r, `${path}.components.rows`, 1, dimension - 1)
-  const mean = float64Field(fields.mean, `${path}.mean`, dimension)
+  wholeAt(dimension, `${path}.components.cols`, 2, MAXIMUM_COMPONENT_COLUMNS)
+  wholeAt(r, `${path}.components.rows`, 1, dimension - 1)
+  const mean = numbersAt(fields.mean, `${path}.mean`, dimension)
   for (let a = 0; a < r; a++) {
     for (let b = 0; b <= a; b++) {
       let product = 0
       for (let t = 0; t < dimension; t++) product += data[a * dimension + t]! * data[b * dimension + t]!
       if (!(Math.abs(product - (a === b ? 1 : 0)) <= 1e-8)) {
-        refuseField(`${path}.components`, 'orthonormal rows', `${product} for rows ${b} and ${a}`)
+        failField(`${path}.components`, 'orthonormal rows', `${product} for rows ${b} and ${a}`)
       }
     }
   }

@@ -11,7 +11,16 @@ import { logTail } from '../calibration/tail-probability.js'
 import { checkEmbedding, checkRowsInPrecision } from '../check-parts.js'
 import type { DetectorDefinition, EmbeddedSvmName, FitContext, ModelFact, ModelHead } from '../detector.js'
 import { EMBEDDING_TILE_ROWS } from '../embedding/embedding-kernel.js'
-import { type Fields, failField, fieldsAt, finiteAt, matrixAt, numbersAt, wholeAt } from '../fields.js'
+import {
+  bandwidthAt,
+  type Fields,
+  failField,
+  fieldsAt,
+  finiteAt,
+  matrixAt,
+  numbersAt,
+  wholeAt,
+} from '../fields.js'
 import type { EmbeddedSvmModel } from '../model.js'
 import {
   type ModelFileParts,
@@ -145,12 +154,7 @@ export function checkSvm(
 function checkKernel({ kind, bandwidth }: Fields, expected: SvmKernel['kind']): SvmKernel {
   if (kind !== expected) failField('svm.kernel.kind', expected, kind)
   if (expected === 'linear') return { kind: 'linear' }
-  const h = finiteAt(bandwidth, 'svm.kernel.bandwidth')
-  const inverse = 1 / (h * h)
-  if (!(h > 0 && inverse > 0 && Number.isFinite(inverse))) {
-    failField('svm.kernel.bandwidth', 'a positive number whose square has an inverse', h)
-  }
-  return { kind: 'rbf', bandwidth: h }
+  return { kind: 'rbf', bandwidth: bandwidthAt(bandwidth, 'svm.kernel.bandwidth') }
 }
 
 function checkSvmReport(r: Fields, supportVectors: number): OneClassSvmReport {

@@ -11,7 +11,7 @@
  */
 import { DataError, type Matrix } from '@oddflow/core'
 import type { Clustering } from '../clustering/quickshift-pp.js'
-import { fieldsOf, float64Field, matrixField, refuseField, wholeField } from '../fields.js'
+import { failField, fieldsAt, matrixAt, numbersAt, wholeAt } from '../fields.js'
 import type { EmParameters } from '../parameters.js'
 import { clusterMemberships, mixtureOf, momentsOf } from './covariance-types.js'
 import { type FittedFromStart, fitFromStart } from './fit-mixture.js'
@@ -25,7 +25,7 @@ import { type FittedFromStart, fitFromStart } from './fit-mixture.js'
 
 /**
  * The value as a mixture of at most `maximumComponents` in `dimension` dimensions with exactly the known fields
- * (arrays are not copied). Throws FormatError whose field begins with `path`.
+ * (arrays are not copied). Throws ArgumentError whose field begins with `path`.
  */
 export function checkTypedMixture(
   value: unknown,
@@ -33,20 +33,19 @@ export function checkTypedMixture(
   maximumComponents: number,
   path = 'mixture',
 ): TypedMixture {
-  const fields = fieldsOf(value, path)
-  const weights = float64Field(fields.weights, `${path}.weights`)
-  const k = wholeField(weights.length, `${path}.weights.length`, 1, maximumComponents)
+  const fields = fieldsAt(value, path)
+  const weights = numbersAt(fields.weights, `${path}.weights`)
+  const k = wholeAt(weights.length, `${path}.weights.length`, 1, maximumComponents)
   let sum = 0
   weights.forEach((w, j) => {
-    if (!(w > 0)) refuseField(`${path}.weights[${j}]`, 'a positive number', w)
+    if (!(w > 0)) failField(`${path}.weights[${j}]`, 'a positive number', w)
     sum += w
   })
-  if (!(Math.abs(sum - 1) <= 1e-9)) refuseField(`${path}.weights`, 'a sum of 1', sum)
-  const means: Matrix = matrixField(fields.means, `${path}.means`)
-  wholeField(means.rows, `${path}.means.rows`, k, k)
-  wholeField(means.cols, `${path}.means.cols`, dimension, dimension)
-  const factors = (length: number) =>
-    float64Field(fields.precisionCholesky, `${path}.precisionCholesky`, length)
+  if (!(Math.abs(sum - 1) <= 1e-9)) failField(`${path}.weights`, 'a sum of 1', sum)
+  const means: Matrix = matrixAt(fields.means, `${path}.means`)
+  wholeAt(means.rows, `${path}.means.rows`, k, k)
+  wholeAt(means.cols, `${path}.means.cols`, dimension, dimension)
+  const factors = (length: number) => numbersAt(fields.precisionCholesky, `${path}.precisionCholesky`, length)
   switch (fields.covarianceType) {
     case 'diagonal':
       return {
@@ -65,13 +64,13 @@ export function checkTypedMixture(
         precisionCholesky: lowerTriangular(factors(dimension * dimension), dimension, path),
       }
     default:
-      return refuseField(`${path}.covarianceType`, 'diagonal, tied or spherical', fields.covarianceType)
+      return failField(`${path}.covarianceType`, 'diagonal, tied or spherical', fields.covarianceType)
   }
 }
 
 function positive(values: Float64Array, path: string): Float64Array {
   values.forEach((v, at) => {
-    if (!(v > 0)) refuseField(`${path}.precisionCholesky[${at}]`, 'a positive number', v)
+    if (!(v > 0)) failField(`${path}.precisionCholesky[${at}]`, 'a positive number', v)
   })
   return values
 }
@@ -81,8 +80,8 @@ function lowerTriangular(values: Float64Array, d: number, path: string): Float64
     for (let b = a; b < d; b++) {
       const v = values[a * d + b]!
       const field = `${path}.precisionCholesky[${a * d + b}]`
-      if (a === b && !(v > 0)) refuseField(field, 'a positive number on the diagonal', v)
-      if (a !== b && v !== 0) refuseField(field, '0 above the diagonal', v)
+      if (a === b && !(v > 0)) failField(field, 'a positive number on the diagonal', v)
+      if (a !== b && v !== 0) failField(field, '0 above the diagonal', v)
     }
   }
   return values

@@ -91,22 +91,6 @@ describe('nearest-landmark', () => {
     expect(few.notes).toEqual(['m lowered from 100 to the 40 training rows'])
   })
 
-  it('refuses an m that is no number of landmarks', () => {
-    for (const m of [0, -1, 1.5, Number.NaN, 1e9]) {
-      expect(() => fitNearestLandmark(clusteredRows(9, 2), { m, landmarks: 'random' }, createRng(1))).toThrow(
-        expect.objectContaining({ code: 'argument', field: 'm' }),
-      )
-    }
-  })
-
-  it('takes an ml-matrix Matrix', () => {
-    const rows = clusteredRows(20, 2)
-    const like = { rows: 20, columns: 2, get: (i: number, j: number) => rows.data[i * 2 + j]! }
-    expect(fitNearestLandmark(like, { m: 5, landmarks: 'random' }, createRng(1))).toEqual(
-      fitNearestLandmark(rows, { m: 5, landmarks: 'random' }, createRng(1)),
-    )
-  })
-
   it('refuses landmarks without columns', () => {
     const landmarks = matrixOf(3, 0, new Float64Array(0))
     expect(() => checkNearestLandmarkModel({ kind: 'nearest-landmark', landmarks })).toThrow(
