@@ -7,6 +7,7 @@
 import { ArgumentError, DataError, type Matrix } from '@oddflow/core'
 import { exponentFactor, LARGEST_FLOAT32, type Precision } from '@oddflow/linalg'
 import { bandwidthAt, failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from './fields.js'
+import { checkLowerTriangular, checkWeights } from './mixture/covariance-types.js'
 import type { EmbeddingModel, MixtureModel } from './model.js'
 
 /**
@@ -90,29 +91,12 @@ export function checkFullMixture(value: unknown, d: number, maximumComponents: n
   const weights = numbersAt(x.weights, 'mixture.weights')
   const k = weights.length
   sizeUpTo(k, maximumComponents, 'mixture.weights')
-  let sum = 0
-  for (const w of weights) {
-    if (!(w > 0)) failField('mixture.weights', 'positive numbers', w)
-    sum += w
-  }
-  if (!(Math.abs(sum - 1) <= 1e-9)) failField('mixture.weights', 'a sum of 1', sum)
+  checkWeights(weights)
   const means = matrixAt(x.means, 'mixture.means')
   if (means.rows !== k || means.cols !== d) {
     failField('mixture.means', `${k} × ${d}`, `${means.rows} × ${means.cols}`)
   }
-  const precisionCholesky = numbersAt(x.precisionCholesky, 'mixture.precisionCholesky')
-  if (precisionCholesky.length !== k * d * d) {
-    failField('mixture.precisionCholesky', `${k * d * d} numbers`, precisionCholesky.length)
-  }
-  for (let at = 0; at < precisionCholesky.length; at += d * d) {
-    for (let i = 0; i < d; i++) {
-      const diagonal = precisionCholesky[at + i * d + i]!
-      if (!(diagonal > 0)) failField('mixture.precisionCholesky', 'a positive diagonal', diagonal)
-      for (let j = i + 1; j < d; j++) {
-        const above = precisionCholesky[at + i * d + j]!
-        if (above !== 0) failField('mixture.precisionCholesky', 'zeros above the diagonal', above)
-      }
-    }
-  }
+  const precisionCholesky = numbersAt(x.precisionCholesky, 'mixture.precisionCholesky', k * d * d)
+  for (let at = 0; at < precisionCholesky.length; at += d * d) checkLowerTriangular(precisionCholesky, at, d)
   return { covarianceType: 'full', weights, means, precisionCholesky }
 }

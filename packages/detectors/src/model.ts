@@ -18,7 +18,7 @@ import type { KernelDensityModel } from './detectors/kde.js'
 import type { NearestLandmarkModel } from './detectors/nearest.js'
 import type { PrincipalComponentsModel } from './detectors/pca.js'
 import type { EnsemblePart } from './ensemble/ensemble-part.js'
-import type { TypedMixture } from './mixture/typed-mixture.js'
+import type { TypedMixture } from './mixture/covariance-types.js'
 import type { OneClassSvmModel } from './one-class-svm/fit.js'
 import type {
   EmbeddedMixtureParameters,

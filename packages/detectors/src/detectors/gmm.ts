@@ -1,15 +1,19 @@
 /** gmm: a Gaussian mixture on the (scaled) rows, started by k-means++; the comparison for the embeddings. */
 import { DataError, type Matrix, plural } from '@oddflow/core'
-import { logSumExp } from '@oddflow/linalg'
 import { checkFullMixture } from '../check-parts.js'
 import { kMeans } from '../clustering/k-means.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
 import { decodeMixture, encodeMixture } from '../families/embedded-mixture.js'
 import { type Fields, failField } from '../fields.js'
-import { packTypedMixture, typedLogDensity } from '../mixture/covariance-types.js'
-import { fitMixture } from '../mixture/fit-mixture.js'
-import { componentLogDensitiesInto, packMixture } from '../mixture/gaussian-mixture.js'
-import { checkTypedMixture, fitTypedMixture, type TypedMixture } from '../mixture/typed-mixture.js'
+import {
+  checkTypedMixture,
+  clusterMemberships,
+  mixtureOf,
+  momentsOf,
+  type TypedMixture,
+} from '../mixture/covariance-types.js'
+import { fitFromStart, fitMixture } from '../mixture/fit-mixture.js'
+import { createLogDensity } from '../mixture/gaussian-mixture.js'
 import type { GmmModel, MixtureModel } from '../model.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
 import { EM_CONSTANTS, type OptionReader } from '../options.js'
@@ -37,8 +41,7 @@ export const gmm: DetectorDefinition = {
   },
 
   createScorer({ scaler, mixture, fitReport }: GmmModel): Scorer {
-    const terms = new Float64Array(mixture.weights.length)
-    const logDensity = logDensityFunction(mixture, terms)
+    const logDensity = createLogDensity(mixture)
     return createScaledScorer(scaler, fitReport.dimension, (rows, out) => {
       for (let i = 0; i < rows.rows; i++) out[i] = logDensity(rows.data, i * rows.cols)
     })
@@ -49,7 +52,7 @@ export const gmm: DetectorDefinition = {
     const mixture =
       covariance === 'full'
         ? checkFullMixture(value.mixture, head.dimension, k)
-        : checkOfType(checkTypedMixture(value.mixture, head.dimension, k), covariance)
+        : checkTypedMixture(value.mixture, covariance, head.dimension, k)
     return { kind: 'gmm', parameters, scaler: head.scaler, mixture, fitReport: head.fitReport }
   },
 
@@ -108,9 +111,13 @@ export function fitGmm(rows: Matrix, parameters: GmmParameters, context: FitCont
     fitted = fitMixture(scaled, { kind: 'k-means++', k }, em, rng, { onEmStep: onStep })
   } else {
     const clustering = kMeans(scaled, k, rng.fork('k-means'))
-    const kept = Uint32Array.from({ length: clustering.count }, (_, i) => i)
-    const start = { points: scaled, clustering, kept }
-    const { mixture, notes } = fitTypedMixture(scaled, start, covariance, em, onStep)
+    const memberships = clusterMemberships(clustering)
+    const { mixture, notes } = fitFromStart(
+      scaled,
+      em,
+      (added) => mixtureOf(covariance, momentsOf(covariance, scaled, memberships, added)),
+      onStep,
+    )
     const lowered =
       clustering.count < k ? [`k lowered from ${k} to ${clustering.count}: no more rows differ`] : []
     fitted = { mixture, notes: [...lowered, ...notes] }
@@ -127,24 +134,4 @@ export function fitGmm(rows: Matrix, parameters: GmmParameters, context: FitCont
       notes: [...rowNotes, ...fitted.notes],
     },
   }
-}
-
-function logDensityFunction(
-  mixture: MixtureModel | TypedMixture,
-  terms: Float64Array,
-): (point: Float64Array, start: number) => number {
-  if (mixture.covarianceType === 'full') {
-    const packed = packMixture(mixture)
-    return (point, start) => {
-      componentLogDensitiesInto(packed, point, start, terms, 0)
-      return logSumExp(terms, 0, packed.k)
-    }
-  }
-  const packed = packTypedMixture(mixture)
-  return (point, start) => typedLogDensity(packed, point, start, terms)
-}
-
-function checkOfType(mixture: TypedMixture, type: CovarianceType): TypedMixture {
-  if (mixture.covarianceType === type) return mixture
-  return failField('mixture.covarianceType', type, mixture.covarianceType)
 }

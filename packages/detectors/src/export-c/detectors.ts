@@ -153,25 +153,7 @@ ${body}
   }
   const packed = packTypedMixture(mixture)
   const constants = c.table(`${prefix}constants`, 'double', packed.logNormalisers)
-  if (packed.covarianceType === 'spherical') {
-    const means = c.table(`${prefix}means`, 'double', packed.means)
-    const scales = c.table(`${prefix}scales`, 'double', packed.scales)
-    c.need('squared_distance')
-    loop(`    const double p = ${scales}[j];
-    terms[j] = ${constants}[j] - 0.5 * $squared_distance(z, ${means} + j * ${d}, ${d}) * p * p;`)
-  } else if (packed.covarianceType === 'diagonal') {
-    const means = c.table(`${prefix}means`, 'double', packed.means)
-    const scales = c.table(`${prefix}scales`, 'double', packed.scales)
-    loop(
-      `    double square = 0.0;
-    for (i = 0; i < ${d}; i++) {
-      const double y = (z[i] - ${means}[j * ${d} + i]) * ${scales}[j * ${d} + i];
-      square += y * y;
-    }
-    terms[j] = ${constants}[j] - 0.5 * square;`,
-      '  int i;\n',
-    )
-  } else {
+  if (packed.covarianceType === 'tied') {
     const lower: number[] = []
     for (let i = 0; i < d; i++) for (let t = 0; t <= i; t++) lower.push(packed.factor[i * d + t]!)
     const centre = c.table(`${prefix}centre`, 'double', packed.centre)
@@ -182,6 +164,24 @@ ${body}
     loop(
       `    terms[j] = ${constants}[j] - 0.5 * $squared_distance(y, ${projected} + j * ${d}, ${d});`,
       `  double y[${d}];\n  $project(z, ${centre}, ${factor}, y, ${d});\n`,
+    )
+  } else if (packed.covarianceType === 'spherical') {
+    const means = c.table(`${prefix}means`, 'double', packed.means)
+    const scales = c.table(`${prefix}scales`, 'double', packed.scales)
+    c.need('squared_distance')
+    loop(`    const double p = ${scales}[j];
+    terms[j] = ${constants}[j] - 0.5 * $squared_distance(z, ${means} + j * ${d}, ${d}) * p * p;`)
+  } else {
+    const means = c.table(`${prefix}means`, 'double', packed.means)
+    const scales = c.table(`${prefix}scales`, 'double', packed.scales)
+    loop(
+      `    double square = 0.0;
+    for (i = 0; i < ${d}; i++) {
+      const double y = (z[i] - ${means}[j * ${d} + i]) * ${scales}[j * ${d} + i];
+      square += y * y;
+    }
+    terms[j] = ${constants}[j] - 0.5 * square;`,
+      '  int i;\n',
     )
   }
 }

@@ -18,9 +18,9 @@ import type {
 } from '../detector.js'
 import { EMBEDDING_TILE_ROWS } from '../embedding/embedding-kernel.js'
 import { type Fields, failField, fieldsAt, finiteAt, wholeAt } from '../fields.js'
+import type { TypedMixture } from '../mixture/covariance-types.js'
 import { fitMixture } from '../mixture/fit-mixture.js'
 import { mixtureLogDensities } from '../mixture/gaussian-mixture.js'
-import type { TypedMixture } from '../mixture/typed-mixture.js'
 import type {
   EmbeddedMixtureFitReport,
   EmbeddedMixtureModel,

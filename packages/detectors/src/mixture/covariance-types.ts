@@ -1,35 +1,55 @@
 /**
- * Weights and means of rows that belong to components by degrees; and degrees of 0 or 1 from clusters.
+ * Gaussian mixtures whose covariances are not full: diagonal, tied and spherical.
  *
- * Each component's mass carries 10·2⁻⁵², as scikit-learn's does, so that one which no row belongs to has a mean
- * and a weight instead of 0/0.
+ *     diagonal    each component has a variance for each dimension
+ *     tied        one full covariance, shared by all components
+ *     spherical   each component has one variance for all dimensions
+ *
+ * As in a full mixture, what is stored is the Cholesky factor of the precision, in the least room that its type allows,
+ * under the one name `precisionCholesky`. Moments are taken about the new means in a second pass, because E[x²] − µ²
+ * loses digits to cancellation.
  */
 import { createMatrix, log, type Matrix } from '@oddflow/core'
-import {
-  choleskyInto,
-  invertLowerInPlace,
-  logSumExp,
-  squaredDistance,
-  squaredDistances,
-} from '@oddflow/linalg'
+import { choleskyInto, invertLowerInPlace, squaredDistance, squaredDistances } from '@oddflow/linalg'
 import type { Clustering } from '../clustering/quickshift-pp.js'
-import type {
-  DiagonalMixture,
-  MixtureMoments,
-  SphericalMixture,
-  TiedMixture,
-  TypedCovarianceType,
-  TypedMixture,
-} from './typed-mixture.js'
+import { failField, fieldsAt, matrixAt, numbersAt, wholeAt } from '../fields.js'
 
-/**
- * One function for the three covariance types, where the caller does not know which it has.
- */
+interface MixtureBase {
+  /** Length k, positive, sum 1. */
+  readonly weights: Float64Array
+  /** k × d. */
+  readonly means: Matrix
+}
 
-type PackedTypedMixture = PackedDiagonal | PackedTied | PackedSpherical
+export interface DiagonalMixture extends MixtureBase {
+  readonly covarianceType: 'diagonal'
+  /** Length k·d, positive: reciprocals of standard deviations. */
+  readonly precisionCholesky: Float64Array
+}
 
-const MOMENTS = { diagonal: momentsDiagonal, tied: momentsTied, spherical: momentsSpherical }
-const MIXTURES = { diagonal: mixtureDiagonal, tied: mixtureTied, spherical: mixtureSpherical }
+export interface TiedMixture extends MixtureBase {
+  readonly covarianceType: 'tied'
+  /** Length d·d, row-major: lower-triangular W with positive diagonal, zeros above it, and WᵀW = Σ⁻¹. */
+  readonly precisionCholesky: Float64Array
+}
+
+export interface SphericalMixture extends MixtureBase {
+  readonly covarianceType: 'spherical'
+  /** Length k, positive: reciprocals of standard deviations. */
+  readonly precisionCholesky: Float64Array
+}
+
+export type TypedMixture = DiagonalMixture | TiedMixture | SphericalMixture
+
+export type TypedCovarianceType = TypedMixture['covarianceType']
+
+/** Weighted moments of rows: what an M-step finds and what a mixture is made of. */
+export interface MixtureMoments extends MixtureBase {
+  /** Regularised: k·d variances (diagonal), d·d row-major (tied), k variances (spherical). */
+  readonly covariances: Float64Array
+}
+
+// ---- moments
 
 /** Moments of `points` (n × d) under `responsibilities` (n × k); with 0 and 1 there, of clusters. */
 export function momentsOf(
@@ -41,79 +61,7 @@ export function momentsOf(
   return MOMENTS[type](points, responsibilities, regularisation)
 }
 
-/** undefined when a covariance is not positive definite and finite. */
-export function mixtureOf(type: TypedCovarianceType, moments: MixtureMoments): TypedMixture | undefined {
-  return MIXTURES[type](moments)
-}
-
-/** Covariances in the shape of their type: k·d, d·d or k numbers. */
-export function typedMixtureCovariances(mixture: TypedMixture): Float64Array {
-  switch (mixture.covarianceType) {
-    case 'diagonal':
-      return covariancesDiagonal(mixture)
-    case 'tied':
-      return covariancesTied(mixture)
-    case 'spherical':
-      return covariancesSpherical(mixture)
-  }
-}
-
-/** Laid out for evaluating densities; for one caller at a time. */
-export function packTypedMixture(mixture: TypedMixture): PackedTypedMixture {
-  switch (mixture.covarianceType) {
-    case 'diagonal':
-      return packDiagonal(mixture)
-    case 'tied':
-      return packTied(mixture)
-    case 'spherical':
-      return packSpherical(mixture)
-  }
-}
-
-/** out[outStart + j] = log(w_j · N(z; µ_j, Σ_j)), j < k, for the point z of d numbers at `start`. */
-export function typedLogDensitiesInto(
-  packed: PackedTypedMixture,
-  point: Float64Array,
-  start: number,
-  out: Float64Array,
-  outStart: number,
-): void {
-  switch (packed.covarianceType) {
-    case 'diagonal':
-      logDensitiesDiagonalInto(packed, point, start, out, outStart)
-      break
-    case 'tied':
-      logDensitiesTiedInto(packed, point, start, out, outStart)
-      break
-    case 'spherical':
-      logDensitiesSphericalInto(packed, point, start, out, outStart)
-      break
-  }
-}
-
-/**
- * The log-density of one point, finite: −Number.MAX_VALUE where numbers overflow. `terms` has room for k
- * numbers. Nothing is allocated.
- */
-export function typedLogDensity(
-  packed: PackedTypedMixture,
-  point: Float64Array,
-  start: number,
-  terms: Float64Array,
-): number {
-  typedLogDensitiesInto(packed, point, start, terms, 0)
-  const density = logSumExp(terms, 0, packed.k)
-  return Number.isFinite(density) ? density : -Number.MAX_VALUE
-}
-
-/** Log-densities of the rows of `points` (n × d), for cold paths. */
-export function typedMixtureLogDensities(mixture: TypedMixture, points: Matrix): Float64Array {
-  const packed = packTypedMixture(mixture)
-  const terms = new Float64Array(packed.k)
-  const out = new Float64Array(points.rows)
-  for (let i = 0; i < points.rows; i++) out[i] = typedLogDensity(packed, points.data, i * points.cols, terms)
-  return out
-}
+const MOMENTS = { diagonal: momentsDiagonal, tied: momentsTied, spherical: momentsSpherical }
 
 interface WeightedMeans {
   /** Length k, positive: sums of the responsibilities. */
@@ -124,6 +72,7 @@ interface WeightedMeans {
   readonly means: Matrix
 }
 
+/** As scikit-learn has it: a component without rows gets a mean and a weight instead of 0/0. */
 const EMPTY_MASS = 10 * Number.EPSILON
 
 /** `points` n × d, `responsibilities` n × k, at least 0. */
@@ -149,28 +98,15 @@ export function weightedMeans(points: Matrix, responsibilities: Matrix): Weighte
   return { mass, weights: mass.map((m) => m / total), means }
 }
 
-/** n × k: 1 where a row's cluster is the component's, in the order of `kept`; rows of other clusters have 0. */
-export function clusterMemberships({ labels, count }: Clustering, kept: ArrayLike<number>): Matrix {
-  const k = kept.length
-  const componentOf = new Int32Array(count).fill(-1)
-  for (let j = 0; j < k; j++) componentOf[kept[j]!] = j
-  const out = createMatrix(labels.length, k)
-  for (let i = 0; i < labels.length; i++) {
-    const j = componentOf[labels[i]!]!
-    if (j >= 0) out.data[i * k + j] = 1
-  }
+/** n × k: 1 where a row's cluster is the component's. */
+export function clusterMemberships({ labels, count }: Clustering): Matrix {
+  const out = createMatrix(labels.length, count)
+  labels.forEach((label, i) => {
+    out.data[i * count + label] = 1
+  })
   return out
 }
 
-/**
- * Mixtures with spherical covariances: moments, mixture, log-densities.
- *
- *     variance of component j = mean over a of Σ_i r_ij (x_ia − µ_ja)² / Σ_i r_ij, + reg
- *
- * Costs per point: k squared distances.
- */
-
-/** `points` n × d, `responsibilities` n × k. */
 function momentsSpherical(points: Matrix, responsibilities: Matrix, regularisation: number): MixtureMoments {
   const { rows: n, cols: d, data } = points
   const { cols: k, data: r } = responsibilities
@@ -187,74 +123,6 @@ function momentsSpherical(points: Matrix, responsibilities: Matrix, regularisati
   return { weights, means, covariances }
 }
 
-/** undefined when a variance is not a positive finite number. */
-function mixtureSpherical({ weights, means, covariances }: MixtureMoments): SphericalMixture | undefined {
-  for (const v of covariances) if (!(v > 0 && v < Number.POSITIVE_INFINITY)) return undefined
-  return {
-    covarianceType: 'spherical',
-    weights,
-    means,
-    precisionCholesky: covariances.map((v) => 1 / Math.sqrt(v)),
-  }
-}
-
-/** k variances. */
-function covariancesSpherical({ precisionCholesky }: SphericalMixture): Float64Array {
-  return precisionCholesky.map((p) => 1 / (p * p))
-}
-
-interface PackedSpherical {
-  readonly covarianceType: 'spherical'
-  readonly k: number
-  readonly d: number
-  /** Length k: log w_j + d·log p_j − (d/2)·log 2π. */
-  readonly logNormalisers: Float64Array
-  /** Length k·d. */
-  readonly means: Float64Array
-  /** Length k: p_j. */
-  readonly scales: Float64Array
-}
-
-function packSpherical({ weights, means, precisionCholesky }: SphericalMixture): PackedSpherical {
-  const { rows: k, cols: d } = means
-  const logNormalisers = weights.map(
-    (w, j) => log(w) + d * log(precisionCholesky[j]!) - 0.5 * d * log(2 * Math.PI),
-  )
-  return {
-    covarianceType: 'spherical',
-    k,
-    d,
-    logNormalisers,
-    means: means.data,
-    scales: precisionCholesky,
-  }
-}
-
-/** out[outStart + j] = log(w_j · N(z; µ_j, σ_j²·I)), j < k, for the point z of d numbers at `start`. */
-function logDensitiesSphericalInto(
-  { k, d, logNormalisers, means, scales }: PackedSpherical,
-  point: Float64Array,
-  start: number,
-  out: Float64Array,
-  outStart: number,
-): void {
-  squaredDistances(point, start, means, 0, k, d, out, outStart)
-  for (let j = 0; j < k; j++) {
-    const p = scales[j]!
-    out[outStart + j] = logNormalisers[j]! - 0.5 * out[outStart + j]! * p * p
-  }
-}
-
-/**
- * Mixtures with diagonal covariances: moments, mixture, log-densities.
- *
- *     variance of component j in dimension a = Σ_i r_ij (x_ia − µ_ja)² / Σ_i r_ij + reg
- *
- * taken about the new means in a second pass; scikit-learn's E[x²] − µ² is the same number less what it loses
- * to cancellation. Costs per point: k·d of everything.
- */
-
-/** `points` n × d, `responsibilities` n × k. */
 function momentsDiagonal(points: Matrix, responsibilities: Matrix, regularisation: number): MixtureMoments {
   const { rows: n, cols: d, data } = points
   const { cols: k, data: r } = responsibilities
@@ -276,80 +144,6 @@ function momentsDiagonal(points: Matrix, responsibilities: Matrix, regularisatio
   return { weights, means, covariances }
 }
 
-/** undefined when a variance is not a positive finite number. */
-function mixtureDiagonal({ weights, means, covariances }: MixtureMoments): DiagonalMixture | undefined {
-  for (const v of covariances) if (!(v > 0 && v < Number.POSITIVE_INFINITY)) return undefined
-  return {
-    covarianceType: 'diagonal',
-    weights,
-    means,
-    precisionCholesky: covariances.map((v) => 1 / Math.sqrt(v)),
-  }
-}
-
-/** k·d variances. */
-function covariancesDiagonal({ precisionCholesky }: DiagonalMixture): Float64Array {
-  return precisionCholesky.map((p) => 1 / (p * p))
-}
-
-interface PackedDiagonal {
-  readonly covarianceType: 'diagonal'
-  readonly k: number
-  readonly d: number
-  /** Length k: log w_j + Σ_a log p_ja − (d/2)·log 2π. */
-  readonly logNormalisers: Float64Array
-  /** Length k·d. */
-  readonly means: Float64Array
-  /** Length k·d. */
-  readonly scales: Float64Array
-}
-
-function packDiagonal({ weights, means, precisionCholesky }: DiagonalMixture): PackedDiagonal {
-  const { rows: k, cols: d } = means
-  const logNormalisers = weights.map((w, j) => {
-    let sum = log(w) - 0.5 * d * log(2 * Math.PI)
-    for (let a = 0; a < d; a++) sum += log(precisionCholesky[j * d + a]!)
-    return sum
-  })
-  return {
-    covarianceType: 'diagonal',
-    k,
-    d,
-    logNormalisers,
-    means: means.data,
-    scales: precisionCholesky,
-  }
-}
-
-/** out[outStart + j] = log(w_j · N(z; µ_j, Σ_j)), j < k, for the point z of d numbers at `start`. */
-function logDensitiesDiagonalInto(
-  { k, d, logNormalisers, means, scales }: PackedDiagonal,
-  point: Float64Array,
-  start: number,
-  out: Float64Array,
-  outStart: number,
-): void {
-  for (let j = 0, at = 0; j < k; j++) {
-    let square = 0
-    for (let a = 0; a < d; a++, at++) {
-      const y = (point[start + a]! - means[at]!) * scales[at]!
-      square += y * y
-    }
-    out[outStart + j] = logNormalisers[j]! - 0.5 * square
-  }
-}
-
-/**
- * Mixtures with one tied covariance: moments, mixture, log-densities.
- *
- *     Σ = Σ_j Σ_i r_ij (x_i − µ_j)(x_i − µ_j)ᵀ / Σ_ij r_ij + reg·I
- *
- * over differences from the new means; scikit-learn's XᵀX − Σ_j n_j µ_j µ_jᵀ is the same matrix less what it
- * loses to cancellation. For densities W(z − µ_j) is W(z − c) − W(µ_j − c), the second known beforehand: d²/2
- * and k·d operations a point instead of k·d²/2. c, the mean of the mixture, keeps both terms small.
- */
-
-/** `points` n × d, `responsibilities` n × k. */
 function momentsTied(points: Matrix, responsibilities: Matrix, regularisation: number): MixtureMoments {
   const { rows: n, cols: d, data } = points
   const { cols: k, data: r } = responsibilities
@@ -379,50 +173,75 @@ function momentsTied(points: Matrix, responsibilities: Matrix, regularisation: n
   return { weights, means, covariances }
 }
 
-/** undefined when the covariance is not positive definite. */
-function mixtureTied({ weights, means, covariances }: MixtureMoments): TiedMixture | undefined {
+// ---- from moments to a mixture, and back to covariances
+
+/** undefined when a covariance is not positive definite and finite. */
+export function mixtureOf(
+  covarianceType: TypedCovarianceType,
+  { weights, means, covariances }: MixtureMoments,
+): TypedMixture | undefined {
+  if (covarianceType !== 'tied') {
+    if (!covariances.every((v) => v > 0 && v < Number.POSITIVE_INFINITY)) return undefined
+    return { covarianceType, weights, means, precisionCholesky: covariances.map((v) => 1 / Math.sqrt(v)) }
+  }
   const d = means.cols
   const precisionCholesky = new Float64Array(d * d)
   if (!choleskyInto(covariances, 0, d, precisionCholesky, 0)) return undefined
   invertLowerInPlace(precisionCholesky, 0, d)
-  for (const v of precisionCholesky) if (!Number.isFinite(v)) return undefined
-  return { covarianceType: 'tied', weights, means, precisionCholesky }
+  return precisionCholesky.every(Number.isFinite)
+    ? { covarianceType, weights, means, precisionCholesky }
+    : undefined
 }
 
-/** The d·d covariance, row-major, symmetric. */
-function covariancesTied({ means, precisionCholesky }: TiedMixture): Float64Array {
-  const d = means.cols
-  const factor = precisionCholesky.slice()
-  invertLowerInPlace(factor, 0, d)
+/** Covariances in the shape of their type: k·d, d·d (row-major, symmetric) or k numbers. */
+export function typedMixtureCovariances(mixture: TypedMixture): Float64Array {
+  if (mixture.covarianceType !== 'tied') return mixture.precisionCholesky.map((p) => 1 / (p * p))
+  const d = mixture.means.cols
+  const factor = mixture.precisionCholesky.slice()
   const out = new Float64Array(d * d)
+  covarianceInto(factor, d, out, 0)
+  return out
+}
+
+/** Σ (d × d at `outStart`) of a precision factor W, which is inverted in place. */
+export function covarianceInto(factor: Float64Array, d: number, out: Float64Array, outStart: number): void {
+  invertLowerInPlace(factor, 0, d)
+  // factor is L with Σ = L·Lᵀ
   for (let a = 0; a < d; a++) {
     for (let b = 0; b <= a; b++) {
       let sum = 0
       for (let t = 0; t <= b; t++) sum += factor[a * d + t]! * factor[b * d + t]!
-      out[a * d + b] = sum
-      out[b * d + a] = sum
+      out[outStart + a * d + b] = sum
+      out[outStart + b * d + a] = sum
     }
   }
-  return out
 }
 
-interface PackedTied {
-  readonly covarianceType: 'tied'
-  readonly k: number
-  readonly d: number
-  /** Length k: log w_j + Σ log diag(W) − (d/2)·log 2π. */
-  readonly logNormalisers: Float64Array
-  /** c, length d. */
-  readonly centre: Float64Array
-  /** W(µ_j − c), k·d. */
-  readonly projectedMeans: Float64Array
-  /** W, d·d. */
-  readonly factor: Float64Array
-  /** Scratch: z − c and W(z − c), 2d. */
-  readonly scratch: Float64Array
+// ---- densities
+
+/** A mixture laid out for evaluating densities; for one caller at a time. */
+type PackedTypedMixture = ReturnType<typeof packTypedMixture>
+
+export function packTypedMixture(mixture: TypedMixture) {
+  if (mixture.covarianceType === 'tied') return packTied(mixture)
+  const { covarianceType, weights, means, precisionCholesky: scales } = mixture
+  const { rows: k, cols: d } = means
+  const logNormalisers =
+    covarianceType === 'spherical'
+      ? weights.map((w, j) => log(w) + d * log(scales[j]!) - 0.5 * d * log(2 * Math.PI))
+      : weights.map((w, j) => {
+          let sum = log(w) - 0.5 * d * log(2 * Math.PI)
+          for (let a = 0; a < d; a++) sum += log(scales[j * d + a]!)
+          return sum
+        })
+  return { covarianceType, k, d, logNormalisers, means: means.data, scales }
 }
 
-function packTied({ weights, means, precisionCholesky: factor }: TiedMixture): PackedTied {
+/**
+ * W(z − µ_j) is W(z − c) − W(µ_j − c), the second known beforehand: d²/2 and k·d operations a point instead of k·d²/2.
+ * c, the mean of the mixture, keeps both terms small.
+ */
+function packTied({ covarianceType, weights, means, precisionCholesky: factor }: TiedMixture) {
   const { rows: k, cols: d, data } = means
   const centre = new Float64Array(d)
   for (let j = 0; j < k; j++) {
@@ -430,34 +249,50 @@ function packTied({ weights, means, precisionCholesky: factor }: TiedMixture): P
   }
   let shared = -0.5 * d * log(2 * Math.PI)
   for (let a = 0; a < d; a++) shared += log(factor[a * d + a]!)
+  const logNormalisers = weights.map((w) => log(w) + shared)
+  /** W(µ_j − c), k·d. */
   const projectedMeans = new Float64Array(k * d)
+  /** z − c and W(z − c). */
   const scratch = new Float64Array(2 * d)
   for (let j = 0; j < k; j++) projectInto(factor, d, data, j * d, centre, scratch, projectedMeans, j * d)
-  return {
-    covarianceType: 'tied',
-    k,
-    d,
-    logNormalisers: weights.map((w) => log(w) + shared),
-    centre,
-    projectedMeans,
-    factor,
-    scratch,
-  }
+  return { covarianceType, k, d, logNormalisers, centre, projectedMeans, factor, scratch }
 }
 
-/** out[outStart + j] = log(w_j · N(z; µ_j, Σ)), j < k, for the point z of d numbers at `start`. */
-function logDensitiesTiedInto(
-  { k, d, logNormalisers, centre, projectedMeans, factor, scratch }: PackedTied,
+/** out[outStart + j] = log(w_j · N(z; µ_j, Σ_j)), j < k, for the point z of d numbers at `start`. */
+export function typedLogDensitiesInto(
+  packed: PackedTypedMixture,
   point: Float64Array,
   start: number,
   out: Float64Array,
   outStart: number,
 ): void {
-  projectInto(factor, d, point, start, centre, scratch, scratch, d)
+  const { k, d, logNormalisers } = packed
+  if (packed.covarianceType === 'tied') {
+    const { centre, projectedMeans, factor, scratch } = packed
+    projectInto(factor, d, point, start, centre, scratch, scratch, d)
+    for (let j = 0, at = 0; j < k; j++) {
+      let square = 0
+      for (let a = 0; a < d; a++, at++) {
+        const y = scratch[d + a]! - projectedMeans[at]!
+        square += y * y
+      }
+      out[outStart + j] = logNormalisers[j]! - 0.5 * square
+    }
+    return
+  }
+  if (packed.covarianceType === 'spherical') {
+    squaredDistances(point, start, packed.means, 0, k, d, out, outStart)
+    for (let j = 0; j < k; j++) {
+      const p = packed.scales[j]!
+      out[outStart + j] = logNormalisers[j]! - 0.5 * out[outStart + j]! * p * p
+    }
+    return
+  }
+  const { means, scales } = packed
   for (let j = 0, at = 0; j < k; j++) {
     let square = 0
     for (let a = 0; a < d; a++, at++) {
-      const y = scratch[d + a]! - projectedMeans[at]!
+      const y = (point[start + a]! - means[at]!) * scales[at]!
       square += y * y
     }
     out[outStart + j] = logNormalisers[j]! - 0.5 * square
@@ -480,5 +315,63 @@ function projectInto(
     let sum = 0
     for (let b = 0; b <= a; b++) sum += factor[row + b]! * differences[b]!
     out[outStart + a] = sum
+  }
+}
+
+// ---- check
+
+/**
+ * The value as a mixture of this type, of at most `maximumComponents` in `dimension` dimensions, with exactly the known
+ * fields. Throws ArgumentError with the path of the fault.
+ */
+export function checkTypedMixture(
+  value: unknown,
+  covarianceType: TypedCovarianceType,
+  dimension: number,
+  maximumComponents: number,
+): TypedMixture {
+  const fields = fieldsAt(value, 'mixture')
+  if (fields.covarianceType !== covarianceType) {
+    failField('mixture.covarianceType', covarianceType, fields.covarianceType)
+  }
+  const weights = numbersAt(fields.weights, 'mixture.weights')
+  const k = wholeAt(weights.length, 'mixture.weights.length', 1, maximumComponents)
+  checkWeights(weights)
+  const means = matrixAt(fields.means, 'mixture.means')
+  if (means.rows !== k || means.cols !== dimension) {
+    failField('mixture.means', `${k} × ${dimension}`, `${means.rows} × ${means.cols}`)
+  }
+  const length = { diagonal: k * dimension, spherical: k, tied: dimension * dimension }[covarianceType]
+  const precisionCholesky = numbersAt(fields.precisionCholesky, 'mixture.precisionCholesky', length)
+  if (covarianceType === 'tied') checkLowerTriangular(precisionCholesky, 0, dimension)
+  else if (!precisionCholesky.every((v) => v > 0)) {
+    failField(
+      'mixture.precisionCholesky',
+      'positive numbers',
+      precisionCholesky.find((v) => !(v > 0)),
+    )
+  }
+  return { covarianceType, weights, means, precisionCholesky }
+}
+
+/** Positive, with sum 1. */
+export function checkWeights(weights: Float64Array): void {
+  let sum = 0
+  for (const w of weights) {
+    if (!(w > 0)) failField('mixture.weights', 'positive numbers', w)
+    sum += w
+  }
+  if (!(Math.abs(sum - 1) <= 1e-9)) failField('mixture.weights', 'a sum of 1', sum)
+}
+
+/** A d × d factor at `start`: positive on its diagonal, zeros above. */
+export function checkLowerTriangular(factors: Float64Array, start: number, d: number): void {
+  for (let i = 0; i < d; i++) {
+    const diagonal = factors[start + i * d + i]!
+    if (!(diagonal > 0)) failField('mixture.precisionCholesky', 'a positive diagonal', diagonal)
+    for (let j = i + 1; j < d; j++) {
+      const above = factors[start + i * d + j]!
+      if (above !== 0) failField('mixture.precisionCholesky', 'zeros above the diagonal', above)
+    }
   }
 }

@@ -1,18 +1,18 @@
 /**
- * Gaussian mixtures with full covariances: making one, and what can be asked of one outside the hot path.
- *
+ * Gaussian mixtures with full covariances, and mixtures of any type where the caller does not know which it has.
  */
 import { ArgumentError, log, type Matrix, matrixOf } from '@oddflow/core'
 import { choleskyInto, invertLowerInPlace, logSumExp } from '@oddflow/linalg'
 import type { MixtureModel } from '../model.js'
 import {
+  covarianceInto,
   mixtureOf,
   momentsOf,
   packTypedMixture,
+  type TypedMixture,
   typedLogDensitiesInto,
   weightedMeans,
 } from './covariance-types.js'
-import type { TypedMixture } from './typed-mixture.js'
 
 /**
  * PackedMixture: a mixture laid out for evaluating its densities.
@@ -188,16 +188,21 @@ export function withoutEmptyComponents<M extends Mixture>(mixture: M, rows: numb
   }
 }
 
-/** Log-density of each row of `points` (n × d), for cold paths. */
-export function mixtureLogDensities(mixture: MixtureModel, points: Matrix): Float64Array {
-  const packed = packMixture(mixture)
-  const terms = new Float64Array(packed.k)
-  const out = new Float64Array(points.rows)
-  for (let i = 0; i < points.rows; i++) {
-    componentLogDensitiesInto(packed, points.data, i * points.cols, terms, 0)
-    out[i] = logSumExp(terms, 0, packed.k)
+/** The log-density of the point at `start`; for one caller at a time. */
+export function createLogDensity(mixture: Mixture): (point: Float64Array, start: number) => number {
+  const k = mixture.weights.length
+  const terms = new Float64Array(k)
+  const into = componentLogDensities(mixture)
+  return (point, start) => {
+    into(point, start, terms, 0)
+    return logSumExp(terms, 0, k)
   }
-  return out
+}
+
+/** Log-density of each row of `points` (n × d). */
+export function mixtureLogDensities(mixture: Mixture, { rows, cols, data }: Matrix): Float64Array {
+  const logDensity = createLogDensity(mixture)
+  return Float64Array.from({ length: rows }, (_, i) => logDensity(data, i * cols))
 }
 
 /**
@@ -219,16 +224,7 @@ export function mixtureCovariances({ weights, means, precisionCholesky }: Mixtur
   const factor = new Float64Array(d * d)
   for (let j = 0; j < weights.length; j++) {
     factor.set(precisionCholesky.subarray(j * d * d, (j + 1) * d * d))
-    invertLowerInPlace(factor, 0, d)
-    // factor is L with Σ = L·Lᵀ
-    for (let a = 0; a < d; a++) {
-      for (let b = 0; b <= a; b++) {
-        let sum = 0
-        for (let t = 0; t <= b; t++) sum += factor[a * d + t]! * factor[b * d + t]!
-        out[(j * d + a) * d + b] = sum
-        out[(j * d + b) * d + a] = sum
-      }
-    }
+    covarianceInto(factor, d, out, j * d * d)
   }
   return out
 }

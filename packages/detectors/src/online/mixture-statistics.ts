@@ -20,13 +20,13 @@
  */
 import { exp, log, type Matrix, matrixOf } from '@oddflow/core'
 import { choleskyInto, invertLowerInPlace } from '@oddflow/linalg'
+import type { DiagonalMixture } from '../mixture/covariance-types.js'
 import { typedMixtureCovariances } from '../mixture/covariance-types.js'
 import {
   componentLogDensities,
   type LogDensitiesInto,
   mixtureCovariances,
 } from '../mixture/gaussian-mixture.js'
-import type { DiagonalMixture } from '../mixture/typed-mixture.js'
 import type { MixtureModel } from '../model.js'
 
 /** MixtureEvaluator: densities and responsibilities of a changing mixture, full or diagonal, one point at a time. */
