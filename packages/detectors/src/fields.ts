@@ -10,7 +10,7 @@ import { ArgumentError, type Matrix } from '@oddflow/core'
 export type Fields = Readonly<Record<string, unknown>>
 
 export function fieldsAt(value: unknown, field: string): Fields {
-  return value !== null && typeof value === 'object'
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
     ? (value as Fields)
     : failField(field, 'an object', value)
 }
@@ -18,8 +18,13 @@ export function fieldsAt(value: unknown, field: string): Fields {
 /** Throws for a field of `value` that is not in `known`. */
 export function refuseOtherFields(value: Fields, field: string, known: readonly string[]): void {
   for (const key of Object.keys(value)) {
-    if (!known.includes(key)) failField(`${field}.${key}`, 'no such field', value[key])
+    if (!known.includes(key)) failField(`${field}.${shownKey(key)}`, 'no such field', value[key])
   }
+}
+
+/** A key from a file for a message: as it is if it is a word. */
+export function shownKey(key: string): string {
+  return /^\w{1,60}$/.test(key) ? key : JSON.stringify(key.slice(0, 60))
 }
 
 /** Finite numbers; perhaps none. */

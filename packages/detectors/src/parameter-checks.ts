@@ -4,7 +4,7 @@
  */
 import { ArgumentError } from '@oddflow/core'
 import { DETECTOR_NAMES, type DetectorDefinition, type FindDetector, isDetectorName } from './detector.js'
-import { describeValue } from './fields.js'
+import { describeValue, shownKey } from './fields.js'
 import {
   badOption,
   DEFAULT_DETECTOR,
@@ -43,7 +43,7 @@ export function checkSameFields(
   }
   for (const key of Object.keys(found)) {
     if (Object.hasOwn(known, key)) continue
-    const field = `${path}.${/^\w{1,60}$/.test(key) ? key : JSON.stringify(key.slice(0, 60))}`
+    const field = `${path}.${shownKey(key)}`
     throw new ArgumentError(`${field}: no such field is known here`, field)
   }
   for (const [key, value] of Object.entries(known)) {

@@ -1,4 +1,4 @@
-import { ArgumentError, createRng, DataError, FormatError } from '@oddflow/core'
+import { ArgumentError, createRng, DataError } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -206,7 +206,7 @@ describe('checkThreshold', () => {
     ['threshold.calibration.rowsNeeded', calibration({ rowsNeeded: 1 })],
     ['threshold.calibration.more', calibration({ more: 1 })],
   ])('names %s', (field, value) => {
-    expect(() => checkThreshold(value)).toThrow(FormatError)
+    expect(() => checkThreshold(value)).toThrow(ArgumentError)
     expect(() => checkThreshold(value)).toThrow(`${field}: `)
   })
 })

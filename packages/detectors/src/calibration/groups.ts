@@ -11,7 +11,7 @@
  * `unusual` counts the flows that score no higher than the lowest 5 % of held-out flows.
  */
 import { ArgumentError, exp, type Matrix } from '@oddflow/core'
-import { failField, fieldsAt, finiteAt, wholeAt } from '../fields.js'
+import { fieldsAt, finiteAt, refuseOtherFields, wholeAt } from '../fields.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/layout.js'
 import { checkTailTable } from './support-guard.js'
 import { createTailFunction, fitTailTable, logTail } from './tail-probability.js'
@@ -171,9 +171,9 @@ export function encodeGroups({ tail, flowLevel, capture, device }: GroupCalibrat
 }
 
 export function decodeGroups(file: ModelFileReader): GroupCalibration {
-  const { flowLevel, capture, device, ...rest } = fieldsAt(file.json(GROUPS_KEY), GROUPS_KEY)
-  for (const key of Object.keys(rest)) failField(`${GROUPS_KEY}.${key}`, 'no such field', rest[key])
-  return checkGroups({ tail: file.matrix('groups.tail'), flowLevel, capture, device })
+  const head = fieldsAt(file.json(GROUPS_KEY), GROUPS_KEY)
+  refuseOtherFields(head, GROUPS_KEY, ['flowLevel', 'capture', 'device'])
+  return checkGroups({ ...head, tail: file.matrix('groups.tail') })
 }
 
 /** Throws ArgumentError with the invalid field. */
@@ -189,9 +189,10 @@ export function checkGroups(value: unknown): GroupCalibration {
 
 function checkLevel(value: unknown, field: string): GroupLevel | null {
   if (value === null) return null
-  const { level, groups, ...rest } = fieldsAt(value, field)
-  for (const key of Object.keys(rest)) failField(`${field}.${key}`, 'no such field', rest[key])
-  const count = wholeAt(groups, `${field}.groups`)
-  if (count < 2) failField(`${field}.groups`, '2 or more', count)
-  return { level: finiteAt(level, `${field}.level`), groups: count }
+  const level = fieldsAt(value, field)
+  refuseOtherFields(level, field, ['level', 'groups'])
+  return {
+    level: finiteAt(level.level, `${field}.level`),
+    groups: wholeAt(level.groups, `${field}.groups`, 2),
+  }
 }

@@ -21,8 +21,8 @@
  * record has the flagged share of all rows and of the worst input. If future inputs are like these, one is no worse
  * than the worst with a chance of inputs / (inputs + 1): three inputs promise little, however many rows they have.
  */
-import { ArgumentError, DataError, FormatError, log } from '@oddflow/core'
-import { describeValue } from '../fields.js'
+import { ArgumentError, DataError, log } from '@oddflow/core'
+import { failField, fieldsAt, finiteAt, refuseOtherFields, wholeAt } from '../fields.js'
 import { type HeldOutScores, quantileOf, rowNumbers, TAIL_SHARE } from './held-out.js'
 
 /** How a threshold was calibrated, and the false-positive rate to expect. */
@@ -227,60 +227,37 @@ export function anomalyScore(score: number): number {
   return -score
 }
 
-/** Checks a threshold from a file, including its arithmetic. Throws FormatError with the field. */
+/** Checks a threshold from a file, including its arithmetic. Throws ArgumentError with the field. */
 export function checkThreshold(value: unknown): Threshold {
-  const fail = (field: string, expected: string, found: unknown): never => {
-    const name = field === '' ? 'threshold' : `threshold.${field}`
-    throw new FormatError('model-file', `${name}: expected ${expected}, found ${describeValue(found)}`, {
-      field: name,
-    })
-  }
-  const record = (of: unknown, field: string, keys: readonly string[] | null): Record<string, unknown> => {
-    if (of === null || typeof of !== 'object' || Array.isArray(of)) return fail(field, 'an object', of)
-    for (const key of Object.keys(of)) {
-      if (keys !== null && !keys.includes(key))
-        return fail(field === '' ? key : `${field}.${key}`, 'no such field', 1)
-    }
-    return of as Record<string, unknown>
-  }
-  const t = record(value, '', ['value', 'falsePositiveRate', 'calibration'])
-  const head = record(t.calibration, 'calibration', null)
-  const method = head.method
+  const t = fieldsAt(value, 'threshold')
+  refuseOtherFields(t, 'threshold', ['value', 'falsePositiveRate', 'calibration'])
+  const at = 'threshold.calibration'
+  const c = fieldsAt(t.calibration, at)
+  const { method, worstInputRate } = c
   if (method !== 'split-conformal' && method !== 'held-out-inputs') {
-    return fail('calibration.method', 'split-conformal or held-out-inputs', method)
+    return failField(`${at}.method`, 'split-conformal or held-out-inputs', method)
   }
-  const c = record(t.calibration, 'calibration', CALIBRATION_FIELDS[method])
-  const threshold = t.value
-  if (typeof threshold !== 'number' || !Number.isFinite(threshold))
-    return fail('value', 'a number', threshold)
-  const rate = t.falsePositiveRate
-  if (typeof rate !== 'number' || !isRate(rate)) {
-    return fail('falsePositiveRate', 'a number from 1e-9 to below 1', rate)
-  }
-  const whole = (name: string, low: number, high: number): number => {
-    const found = c[name]
-    return typeof found === 'number' && Number.isSafeInteger(found) && found >= low && found <= high
-      ? found
-      : fail(`calibration.${name}`, `a whole number from ${low} to ${high}`, found)
-  }
-  const rows = whole('rows', 1, Number.MAX_SAFE_INTEGER)
+  refuseOtherFields(c, at, CALIBRATION_FIELDS[method])
+  const threshold = finiteAt(t.value, 'threshold.value')
+  const rate = finiteAt(t.falsePositiveRate, 'threshold.falsePositiveRate')
+  if (!isRate(rate)) failField('threshold.falsePositiveRate', 'a number from 1e-9 to below 1', rate)
+  const rows = wholeAt(c.rows, `${at}.rows`, 1)
   let calibration: ThresholdCalibration
   if (method === 'split-conformal') {
     calibration = describeCalibration(rows, Math.max(1, conformalRank(rows, rate)), rate)
   } else {
-    const inputs = whole('inputs', 1, rows)
-    const oddRows = whole('oddRows', 0, Number.MAX_SAFE_INTEGER)
-    const flaggedRows = whole('flaggedRows', 0, rows)
-    const { worstInputRate } = c
+    const inputs = wholeAt(c.inputs, `${at}.inputs`, 1, rows)
+    const oddRows = wholeAt(c.oddRows, `${at}.oddRows`)
+    const flaggedRows = wholeAt(c.flaggedRows, `${at}.flaggedRows`, 0, rows)
     // the worst input has at least the rate of all rows together
     const least = flaggedRows / rows
     if (typeof worstInputRate !== 'number' || !(worstInputRate >= least && worstInputRate <= 1)) {
-      return fail('calibration.worstInputRate', `a number from ${least} to 1`, worstInputRate)
+      return failField(`${at}.worstInputRate`, `a number from ${least} to 1`, worstInputRate)
     }
     calibration = describeHeldOut({ rows, inputs, oddRows, flaggedRows, worstInputRate }, rate)
   }
   for (const [key, expected] of Object.entries(calibration)) {
-    if (c[key] !== expected) return fail(`calibration.${key}`, String(expected), c[key])
+    if (c[key] !== expected) failField(`${at}.${key}`, String(expected), c[key])
   }
   return { value: threshold, falsePositiveRate: rate, calibration }
 }

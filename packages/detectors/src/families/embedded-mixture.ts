@@ -5,9 +5,7 @@
  * Training: scaler → bandwidth → landmarks and projection → embedded rows → clusters → mixture → support guard.
  */
 import { type Matrix, plural, type Tensor } from '@oddflow/core'
-import { exponentFactor } from '@oddflow/linalg'
-import { checkSupportGuard, createSupportGuard, fitSupportGuard } from '../calibration/support-guard.js'
-import { logTail } from '../calibration/tail-probability.js'
+import { checkSupportGuard, fitSupportGuard } from '../calibration/support-guard.js'
 import { checkEmbedding, checkFullMixture } from '../check-parts.js'
 import type {
   DetectorDefinition,
@@ -16,7 +14,6 @@ import type {
   ModelFact,
   ModelHead,
 } from '../detector.js'
-import { EMBEDDING_TILE_ROWS } from '../embedding/embedding-kernel.js'
 import { type Fields, failField, fieldsAt, finiteAt, wholeAt } from '../fields.js'
 import type { TypedMixture } from '../mixture/covariance-types.js'
 import { fitMixture } from '../mixture/fit-mixture.js'
@@ -40,14 +37,13 @@ import type {
   EmbeddingParameters,
   StartParameters,
 } from '../parameters.js'
-import { keepFinite, type Scorer, type ScorerOptions } from '../scorer.js'
+import type { Scorer, ScorerOptions } from '../scorer.js'
 import {
   checkEmbeddingOptions,
-  createEmbedder,
+  createEmbeddedScorer,
   decodeEmbedding,
   decodeGuard,
   EMBEDDING_OPTIONS,
-  embedAll,
   embeddingFacts,
   embeddingInPrecision,
   embeddingSpaceNumbers,
@@ -60,14 +56,6 @@ import {
 } from './embedded.js'
 
 /** Mixtures in a model file: weights (k), means (k × d), and factors in the shape of their covariance type. */
-
-function encodeFullMixture(mixture: MixtureModel): Readonly<Record<string, Tensor>> {
-  return encodeMixture(mixture)
-}
-
-function decodeFullMixture(file: ModelFileReader): Fields {
-  return decodeMixture(file, 'full')
-}
 
 export function encodeMixture(mixture: MixtureModel | TypedMixture): Readonly<Record<string, Tensor>> {
   const { covarianceType, means, weights, precisionCholesky } = mixture
@@ -102,62 +90,6 @@ function factorShape(type: CovarianceType, k: number, d: number): number[] {
       return [d, d]
     case 'spherical':
       return [k]
-  }
-}
-
-/**
- * Scores of an embedded mixture: with a support guard the sum of two logarithms of tail probabilities
- * (support-guard.ts), otherwise the mixture's log-density.
- *
- * Each tile of rows passes through: scale, kernel rows over the landmarks, projection, component densities,
- * log-sum-exp, guard. If squared distances overflow, the row is far from every landmark: its kernel row is 0 and its
- * support −Infinity, which the guard maps to a number.
- */
-
-function createEmbeddedMixtureScorer(
-  { scaler, embedding, mixture, supportGuard, parameters }: EmbeddedMixtureModel,
-  { simd }: ScorerOptions,
-): Scorer {
-  const { precision } = parameters
-  const { bandwidth, landmarks } = embedding
-  const guard = supportGuard === null ? null : createSupportGuard(supportGuard)
-  const nearestWeights =
-    guard?.weights ?? new Float64Array(landmarks.rows).fill(-exponentFactor(bandwidth, precision))
-  const embedder = createEmbedder(scaler, embedding, { precision, mixture, nearestWeights, simd })
-  const logDensities = new Float64Array(EMBEDDING_TILE_ROWS)
-  const nearest = new Float64Array(EMBEDDING_TILE_ROWS)
-  return {
-    score(rows, out) {
-      for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
-        const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
-        if (guard === null) {
-          embedder.logDensities(rows, i, count, out, i)
-          continue
-        }
-        embedder.logDensities(rows, i, count, logDensities, 0, nearest)
-        for (let r = 0; r < count; r++) {
-          out[i + r] = logTail(guard.density, logDensities[r]!) + logTail(guard.support, -nearest[r]!)
-        }
-      }
-      keepFinite(out, rows.rows, -Number.MAX_VALUE)
-    },
-    embed(rows, out) {
-      embedAll(embedder, rows, out)
-    },
-    parts(rows, out) {
-      for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
-        const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
-        embedder.logDensities(rows, i, count, logDensities, 0, nearest)
-        for (let r = 0; r < count; r++) {
-          const logDensity = logDensities[r]!
-          const support = -nearest[r]!
-          out.unguarded[i + r] = logDensity
-          out.support[i + r] = support
-          out.densityTerm[i + r] = guard === null ? logDensity : logTail(guard.density, logDensity)
-          out.supportTerm[i + r] = guard === null ? 0 : logTail(guard.support, support)
-        }
-      }
-    },
   }
 }
 
@@ -200,8 +132,9 @@ export function embeddedMixture(
       }
     },
 
-    createScorer(model: EmbeddedMixtureModel, options: ScorerOptions): Scorer {
-      return createEmbeddedMixtureScorer(model, options)
+    createScorer(model: EmbeddedMixtureModel, { simd }: ScorerOptions): Scorer {
+      const { mixture } = model
+      return createEmbeddedScorer(model, { simd, mixture }, ({ logDensities }) => logDensities)
     },
 
     checkModel(value: Fields, parameters: EmbeddedMixtureParameters, head: ModelHead): EmbeddedMixtureModel {
@@ -220,13 +153,13 @@ export function embeddedMixture(
     encode({ embedding, mixture, supportGuard, parameters }: EmbeddedMixtureModel): ModelFileParts {
       const { metadata, tensors } = encodeEmbedding(embedding, parameters.precision)
       const guard = encodeGuard(supportGuard)
-      return { metadata, tensors: { ...tensors, ...encodeFullMixture(mixture), ...guard } }
+      return { metadata, tensors: { ...tensors, ...encodeMixture(mixture), ...guard } }
     },
 
     decode(file: ModelFileReader, parameters: Fields): Fields {
       return {
         embedding: decodeEmbedding(file, storedPrecision(parameters)),
-        mixture: decodeFullMixture(file),
+        mixture: decodeMixture(file, 'full'),
         supportGuard: decodeGuard(file, parameters),
       }
     },

@@ -5,9 +5,8 @@
  * otherwise f.
  */
 import type { Matrix } from '@oddflow/core'
-import { exponentFactor, type Precision } from '@oddflow/linalg'
-import { checkSupportGuard, createSupportGuard, fitSupportGuard } from '../calibration/support-guard.js'
-import { logTail } from '../calibration/tail-probability.js'
+import type { Precision } from '@oddflow/linalg'
+import { checkSupportGuard, fitSupportGuard } from '../calibration/support-guard.js'
 import { checkEmbedding, checkRowsInPrecision } from '../check-parts.js'
 import type { DetectorDefinition, EmbeddedSvmName, FitContext, ModelFact, ModelHead } from '../detector.js'
 import { EMBEDDING_TILE_ROWS } from '../embedding/embedding-kernel.js'
@@ -38,14 +37,13 @@ import {
 } from '../one-class-svm/index.js'
 import type { OptionReader } from '../options.js'
 import type { EmbeddedSvmParameters, EmbeddingParameters } from '../parameters.js'
-import { keepFinite, type Scorer, type ScorerOptions } from '../scorer.js'
+import type { Scorer, ScorerOptions } from '../scorer.js'
 import {
   checkEmbeddingOptions,
-  createEmbedder,
+  createEmbeddedScorer,
   decodeEmbedding,
   decodeGuard,
   EMBEDDING_OPTIONS,
-  embedAll,
   embeddingFacts,
   embeddingInPrecision,
   embeddingSpaceNumbers,
@@ -213,57 +211,20 @@ export function embeddedSvm(
       }
     },
 
-    createScorer(
-      { scaler, embedding, svm, supportGuard, parameters }: EmbeddedSvmModel,
-      { simd }: ScorerOptions,
-    ): Scorer {
-      const { precision } = parameters
-      const guard = supportGuard === null ? null : createSupportGuard(supportGuard)
-      const { bandwidth, landmarks } = embedding
-      const nearestWeights =
-        guard?.weights ?? new Float64Array(landmarks.rows).fill(-exponentFactor(bandwidth, precision))
-      const embedder = createEmbedder(scaler, embedding, { precision, simd, nearestWeights })
-      const nearest = new Float64Array(EMBEDDING_TILE_ROWS)
-      const workspace = createOneClassSvmWorkspace(svm)
-      const d = embedder.dimensions
-      const data = new Float64Array(EMBEDDING_TILE_ROWS * d)
-      const scores = new Float64Array(EMBEDDING_TILE_ROWS)
-      // rows of a part-filled tile are scored too and ignored: one matrix suffices
-      const tile: Matrix = { rows: EMBEDDING_TILE_ROWS, cols: d, data }
-      return {
-        score(rows, out) {
-          for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
-            const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
-            embedder.tile(rows, i, count, data, 0, guard === null ? undefined : nearest)
-            scoreOneClassSvm(svm, tile, scores, workspace)
-            for (let r = 0; r < count; r++) {
-              out[i + r] =
-                guard === null
-                  ? scores[r]!
-                  : logTail(guard.density, scores[r]!) + logTail(guard.support, -nearest[r]!)
-            }
-          }
-          keepFinite(out, rows.rows, -Number.MAX_VALUE)
-        },
-        parts(rows, out) {
-          for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
-            const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
-            embedder.tile(rows, i, count, data, 0, nearest)
-            scoreOneClassSvm(svm, tile, scores, workspace)
-            for (let r = 0; r < count; r++) {
-              const f = scores[r]!
-              const support = -nearest[r]!
-              out.unguarded[i + r] = f
-              out.support[i + r] = support
-              out.densityTerm[i + r] = guard === null ? f : logTail(guard.density, f)
-              out.supportTerm[i + r] = guard === null ? 0 : logTail(guard.support, support)
-            }
-          }
-        },
-        embed(rows, out) {
-          embedAll(embedder, rows, out)
-        },
-      }
+    createScorer(model: EmbeddedSvmModel, { simd }: ScorerOptions): Scorer {
+      const { svm } = model
+      return createEmbeddedScorer(model, { simd }, (embedder) => {
+        const workspace = createOneClassSvmWorkspace(svm)
+        const data = new Float64Array(EMBEDDING_TILE_ROWS * embedder.dimensions)
+        const scores = new Float64Array(EMBEDDING_TILE_ROWS)
+        // rows of a part-filled tile are scored too and ignored: one matrix suffices
+        const tile: Matrix = { rows: EMBEDDING_TILE_ROWS, cols: embedder.dimensions, data }
+        return (rows, first, count, out, outStart, nearest) => {
+          embedder.tile(rows, first, count, data, 0, nearest)
+          scoreOneClassSvm(svm, tile, scores, workspace)
+          for (let r = 0; r < count; r++) out[outStart + r] = scores[r]!
+        }
+      })
     },
 
     checkModel(value: Fields, parameters: EmbeddedSvmParameters, head: ModelHead): EmbeddedSvmModel {

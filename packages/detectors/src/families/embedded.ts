@@ -3,7 +3,9 @@
  * projection), its scorer and its place in a model file.
  */
 import type { Matrix } from '@oddflow/core'
-import type { Precision } from '@oddflow/linalg'
+import { exponentFactor, type Precision } from '@oddflow/linalg'
+import { createSupportGuard } from '../calibration/support-guard.js'
+import { logTail } from '../calibration/tail-probability.js'
 import { rowsInPrecision } from '../check-parts.js'
 import type { FitContext, ModelFact } from '../detector.js'
 import { chooseBandwidth, QUANTILE_OF } from '../embedding/bandwidth.js'
@@ -15,7 +17,7 @@ import {
 } from '../embedding/embedding-kernel.js'
 import { landmarkNotes } from '../embedding/landmarks.js'
 import type { Fields } from '../fields.js'
-import type { EmbeddingModel, SupportGuardModel } from '../model.js'
+import type { EmbeddedMixtureModel, EmbeddedSvmModel, EmbeddingModel, SupportGuardModel } from '../model.js'
 import {
   type ModelFileParts,
   type ModelFileReader,
@@ -26,6 +28,7 @@ import { BANDWIDTH_OPTIONS, type OptionName, type OptionReader } from '../option
 import type { BandwidthParameters, EmbeddingParameters, LandmarkChoice } from '../parameters.js'
 import type { ScalerModel } from '../scaler.js'
 import { fitScaledRows, scaleInto } from '../scaler.js'
+import { keepFinite, type Scorer } from '../scorer.js'
 
 /** The support guard inside a detector: its place in a model file, its size, and its description. */
 
@@ -146,17 +149,10 @@ interface Embedder {
     nearest?: Float64Array,
   ): void
   /** Log-densities; only with a mixture. */
-  logDensities(
-    rows: Matrix,
-    first: number,
-    count: number,
-    out: Float64Array,
-    outStart: number,
-    nearest?: Float64Array,
-  ): void
+  readonly logDensities: Embedder['tile']
 }
 
-export function createEmbedder(
+function createEmbedder(
   scaler: ScalerModel,
   embedding: EmbeddingModel,
   options: EmbeddingKernelOptions,
@@ -186,11 +182,69 @@ export function createEmbedder(
   }
 }
 
-/** φ′ of all rows. */
-export function embedAll(embedder: Embedder, rows: Matrix, out: Float64Array): void {
-  for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
-    const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
-    embedder.tile(rows, i, count, out, i * embedder.dimensions)
+/** Writes the unguarded scores of `count` rows to `out`; `nearest` as in EmbeddingKernel. */
+type UnguardedScores = Embedder['logDensities']
+
+/**
+ * Scores of an embedding: with a support guard the sum of two logarithms of tail probabilities (support-guard.ts),
+ * otherwise the unguarded score.
+ *
+ * If squared distances overflow, the row is far from every landmark: its kernel row is 0 and its support −Infinity,
+ * which the guard maps to a number.
+ */
+export function createEmbeddedScorer(
+  {
+    scaler,
+    embedding,
+    supportGuard,
+    parameters: { precision },
+  }: Pick<EmbeddedMixtureModel | EmbeddedSvmModel, 'scaler' | 'embedding' | 'supportGuard' | 'parameters'>,
+  options: Pick<EmbeddingKernelOptions, 'simd' | 'mixture'>,
+  unguardedBy: (embedder: Embedder) => UnguardedScores,
+): Scorer {
+  const guard = supportGuard === null ? null : createSupportGuard(supportGuard)
+  const nearestWeights =
+    guard?.weights ??
+    new Float64Array(embedding.landmarks.rows).fill(-exponentFactor(embedding.bandwidth, precision))
+  const embedder = createEmbedder(scaler, embedding, { ...options, precision, nearestWeights })
+  const unguarded = unguardedBy(embedder)
+  const scores = new Float64Array(EMBEDDING_TILE_ROWS)
+  const nearest = new Float64Array(EMBEDDING_TILE_ROWS)
+  return {
+    score(rows, out) {
+      for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
+        const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
+        if (guard === null) {
+          unguarded(rows, i, count, out, i)
+          continue
+        }
+        unguarded(rows, i, count, scores, 0, nearest)
+        for (let r = 0; r < count; r++) {
+          out[i + r] = logTail(guard.density, scores[r]!) + logTail(guard.support, -nearest[r]!)
+        }
+      }
+      keepFinite(out, rows.rows, -Number.MAX_VALUE)
+    },
+    embed(rows, out) {
+      for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
+        const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
+        embedder.tile(rows, i, count, out, i * embedder.dimensions)
+      }
+    },
+    parts(rows, out) {
+      for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
+        const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
+        unguarded(rows, i, count, scores, 0, nearest)
+        for (let r = 0; r < count; r++) {
+          const score = scores[r]!
+          const support = -nearest[r]!
+          out.unguarded[i + r] = score
+          out.support[i + r] = support
+          out.densityTerm[i + r] = guard === null ? score : logTail(guard.density, score)
+          out.supportTerm[i + r] = guard === null ? 0 : logTail(guard.support, support)
+        }
+      }
+    },
   }
 }
 

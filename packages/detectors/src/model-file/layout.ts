@@ -119,22 +119,19 @@ export class ModelFileReader {
   }
 
   vector(name: string): Float64Array {
-    return this.float64(name, 1).data
+    return this.tensor(name, 'F64', 1).data
   }
 
   /** A matrix of F64 or, for `f32`, F32. */
   matrix(name: string, precision: Precision = 'f64'): Matrix {
-    if (precision === 'f64') {
-      const { shape, data } = this.float64(name, 2)
-      return { rows: shape[0]!, cols: shape[1]!, data }
-    }
-    const { shape, data } = this.float32(name, 2)
-    return { rows: shape[0]!, cols: shape[1]!, data: Float64Array.from(data) }
+    const { shape, data } = this.tensor(name, precision === 'f64' ? 'F64' : 'F32', 2)
+    const [rows, cols] = shape as [number, number]
+    return { rows, cols, data: data instanceof Float64Array ? data : Float64Array.from(data) }
   }
 
   /** A tensor of exactly this shape, as its numbers. */
   shaped(name: string, shape: readonly number[]): Float64Array {
-    const found = this.float64(name, shape.length)
+    const found = this.tensor(name, 'F64', shape.length)
     if (found.shape.some((length, i) => length !== shape[i])) {
       return refusePart(this.prefix + name, `expected ${shape.join(' × ')}, found ${found.shape.join(' × ')}`)
     }
@@ -142,28 +139,16 @@ export class ModelFileReader {
   }
 
   int32(name: string): Int32Array {
-    const { dtype, shape, data } = this.tensor(name)
-    if (dtype !== 'I32') return refusePart(this.prefix + name, `expected dtype I32, found ${dtype}`)
-    if (shape.length !== 1)
-      return refusePart(this.prefix + name, `expected 1 dimensions, found ${shape.length}`)
-    return data
+    return this.tensor(name, 'I32', 1).data
   }
 
   /** A × B × C numbers. */
   uint16Cube(name: string): { readonly shape: readonly number[]; readonly data: Uint16Array } {
-    const { dtype, shape, data } = this.tensor(name)
-    if (dtype !== 'U16') return refusePart(this.prefix + name, `expected dtype U16, found ${dtype}`)
-    if (shape.length !== 3)
-      return refusePart(this.prefix + name, `expected 3 dimensions, found ${shape.length}`)
-    return { shape, data }
+    return this.tensor(name, 'U16', 3)
   }
 
   uint32(name: string): Uint32Array {
-    const { dtype, shape, data } = this.tensor(name)
-    if (dtype !== 'U32') return refusePart(this.prefix + name, `expected dtype U32, found ${dtype}`)
-    if (shape.length !== 1)
-      return refusePart(this.prefix + name, `expected 1 dimensions, found ${shape.length}`)
-    return data
+    return this.tensor(name, 'U32', 1).data
   }
 
   /** Throws FormatError for a tensor that nothing read, except names starting with `later`. */
@@ -174,28 +159,19 @@ export class ModelFileReader {
     }
   }
 
-  private float64(name: string, dimensions: number): { shape: readonly number[]; data: Float64Array } {
-    const { dtype, shape, data } = this.tensor(name)
-    if (dtype !== 'F64') return refusePart(this.prefix + name, `expected dtype F64, found ${dtype}`)
-    if (shape.length !== dimensions) {
-      return refusePart(this.prefix + name, `expected ${dimensions} dimensions, found ${shape.length}`)
-    }
-    return { shape, data }
-  }
-
-  private float32(name: string, dimensions: number): { shape: readonly number[]; data: Float32Array } {
-    const { dtype, shape, data } = this.tensor(name)
-    if (dtype !== 'F32') return refusePart(this.prefix + name, `expected dtype F32, found ${dtype}`)
-    if (shape.length !== dimensions) {
-      return refusePart(this.prefix + name, `expected ${dimensions} dimensions, found ${shape.length}`)
-    }
-    return { shape, data }
-  }
-
-  private tensor(within: string): Tensor {
+  private tensor<Type extends Tensor['dtype']>(
+    within: string,
+    dtype: Type,
+    dimensions: number,
+  ): Extract<Tensor, { readonly dtype: Type }> {
     const name = this.prefix + within
     this.asked.add(name)
-    return this.file.tensors.get(name) ?? refusePart(name, 'the file lacks this tensor')
+    const tensor = this.file.tensors.get(name) ?? refusePart(name, 'the file lacks this tensor')
+    if (tensor.dtype !== dtype) return refusePart(name, `expected dtype ${dtype}, found ${tensor.dtype}`)
+    if (tensor.shape.length !== dimensions) {
+      return refusePart(name, `expected ${dimensions} dimensions, found ${tensor.shape.length}`)
+    }
+    return tensor as Extract<Tensor, { readonly dtype: Type }>
   }
 }
 

@@ -10,13 +10,21 @@ import {
   checkOnePacketRule,
   encodeSafetensors,
   type FeatureContract,
-  FormatError,
   type OnePacketRule,
   type Tensor,
 } from '@oddflow/core'
 import { checkGroups, encodeGroups, type GroupCalibration } from '../calibration/groups.js'
 import { checkThreshold, type Threshold } from '../calibration/threshold.js'
 import { checkModel } from '../check-model.js'
+import {
+  type Fields,
+  failField,
+  fieldsAt,
+  finiteAt,
+  literalAt,
+  refuseOtherFields,
+  wholeAt,
+} from '../fields.js'
 import type { DetectorModel } from '../model.js'
 import type { LearnedState } from '../online/learned-state.js'
 import { learningModel } from '../online/learned-state.js'
@@ -25,7 +33,7 @@ import { detectorOptionsOf } from '../parameter-checks.js'
 import type { CheckedParameters } from '../parameters.js'
 import { DETECTORS } from '../registry.js'
 import { encodeScaler } from '../scaler.js'
-import { CHECKSUM_DIGITS, CHECKSUM_OFFSET, FORMAT, FORMAT_VERSION, modelFileChecksum } from './layout.js'
+import { CHECKSUM_DIGITS, CHECKSUM_OFFSET, FORMAT_VERSION, modelFileChecksum } from './layout.js'
 import { checkLearned, encodeLearned } from './learned-parts.js'
 import { checkAgreement, metadataValues } from './parts.js'
 
@@ -57,71 +65,63 @@ export interface ParameterSelection {
 
 const MAXIMUM_VALUES = 1000
 
-/** Checks it for a model with these parameters. Throws FormatError naming the field. */
+/** Checks it for a model with these parameters. Throws ArgumentError naming the field. */
 function checkParameterSelection(value: unknown, parameters: CheckedParameters): ParameterSelection {
-  const fail = (field: string, expected: string): never => {
-    const name = `provenance.selection${field === '' ? '' : `.${field}`}`
-    throw new FormatError(FORMAT, `${name}: expected ${expected}`, { field: name })
+  const at = 'provenance.selection'
+  const s = fieldsAt(value, at)
+  refuseOtherFields(s, at, SELECTION_FIELDS)
+  const criterion = literalAt(s.criterion, `${at}.criterion`, 'validation-auc')
+  const grid = checkGrid(fieldsAt(s.grid, `${at}.grid`), parameters, `${at}.grid`)
+  const product = Object.values(grid).reduce((count, values) => count * values.length, 1)
+  if (s.candidates !== product) {
+    failField(`${at}.candidates`, `${product}, as many as the grid has`, s.candidates)
   }
-  const recordAt = (found: unknown, field: string): Record<string, unknown> => {
-    if (found !== null && typeof found === 'object' && !Array.isArray(found)) {
-      return found as Record<string, unknown>
-    }
-    return fail(field, 'an object')
-  }
-  const wholeAt = (field: string, found: unknown, low: number, high: number): number => {
-    if (typeof found === 'number' && Number.isSafeInteger(found) && found >= low && found <= high)
-      return found
-    return fail(field, `a whole number from ${low} to ${high}`)
-  }
-  const { criterion, grid, candidates, failed, auc, normalRows, novelRows, dataSha256, ...rest } = recordAt(
-    value,
-    '',
-  )
-  for (const field of Object.keys(rest)) fail(/^\w{1,60}$/.test(field) ? field : '', 'no such field')
-  if (criterion !== 'validation-auc') return fail('criterion', 'validation-auc')
-  const checkedGrid = checkGrid(recordAt(grid, 'grid'), parameters, fail)
-  const product = Object.values(checkedGrid).reduce((count, values) => count * values.length, 1)
-  if (candidates !== product) return fail('candidates', `${product}, as many as the grid has`)
-  if (typeof auc !== 'number' || !(auc >= 0 && auc <= 1)) return fail('auc', 'a number from 0 to 1')
-  if (typeof dataSha256 !== 'string' || !/^[0-9a-f]{64}$/.test(dataSha256)) {
-    return fail('dataSha256', '64 lower-case hexadecimal digits')
-  }
+  const auc = finiteAt(s.auc, `${at}.auc`)
+  if (!(auc >= 0 && auc <= 1)) failField(`${at}.auc`, 'a number from 0 to 1', auc)
   return {
     criterion,
-    grid: checkedGrid,
+    grid,
     candidates: product,
-    failed: wholeAt('failed', failed, 0, product - 1),
+    failed: wholeAt(s.failed, `${at}.failed`, 0, product - 1),
     auc,
-    normalRows: wholeAt('normalRows', normalRows, 1, Number.MAX_SAFE_INTEGER),
-    novelRows: wholeAt('novelRows', novelRows, 1, Number.MAX_SAFE_INTEGER),
-    dataSha256,
+    normalRows: wholeAt(s.normalRows, `${at}.normalRows`, 1),
+    novelRows: wholeAt(s.novelRows, `${at}.novelRows`, 1),
+    dataSha256: hashAt(s.dataSha256, `${at}.dataSha256`),
   }
 }
 
-function checkGrid(
-  grid: Record<string, unknown>,
-  parameters: CheckedParameters,
-  fail: (field: string, expected: string) => never,
-): Record<string, GridValue[]> {
+const SELECTION_FIELDS = [
+  'criterion',
+  'grid',
+  'candidates',
+  'failed',
+  'auc',
+  'normalRows',
+  'novelRows',
+  'dataSha256',
+]
+
+function checkGrid(grid: Fields, parameters: CheckedParameters, at: string): Record<string, GridValue[]> {
   const { options } = DETECTORS[parameters.detector]
-  const chosen = detectorOptionsOf(parameters) as Readonly<Record<string, unknown>>
+  const chosen = detectorOptionsOf(parameters) as Fields
   const checked: [string, GridValue[]][] = []
   for (const [name, values] of Object.entries(grid)) {
-    if (!(options as readonly string[]).includes(name))
-      fail('grid', `options of ${parameters.detector} alone`)
-    const field = `grid.${name}`
+    if (!(options as readonly string[]).includes(name)) {
+      failField(at, `options of ${parameters.detector} alone`, name)
+    }
+    const field = `${at}.${name}`
     if (!Array.isArray(values) || values.length < 1 || values.length > MAXIMUM_VALUES) {
-      return fail(field, `a list of 1 to ${MAXIMUM_VALUES} values`)
+      return failField(field, `a list of 1 to ${MAXIMUM_VALUES} values`, values)
     }
     if (!values.every(isGridValue) || new Set(values).size < values.length) {
-      return fail(field, 'different numbers, texts or truth values')
+      return failField(field, 'different numbers, texts or truth values', values)
     }
-    const choice = chosen[name]
-    if (!values.some((v) => v === choice)) fail(field, 'a list that has the value of the parameters')
+    if (!values.includes(chosen[name] as GridValue)) {
+      failField(field, 'a list that has the value of the parameters', values)
+    }
     checked.push([name, [...values]])
   }
-  if (checked.length === 0) fail('grid', 'at least one option')
+  if (checked.length === 0) failField(at, 'at least one option', 'none')
   return Object.fromEntries(checked)
 }
 
@@ -178,66 +178,52 @@ export interface SavedModel {
   readonly learned?: LearnedState
 }
 
-/** Checks it for a model with these parameters. Throws FormatError naming the field. */
+/** Checks it for a model with these parameters. Throws ArgumentError naming the field. */
 export function checkProvenance(value: unknown, parameters: CheckedParameters): Provenance {
-  const fail = (field: string, expected: string): never => {
-    const name = field === '' ? 'provenance' : `provenance.${field}`
-    throw new FormatError('model-file', `${name}: expected ${expected}`, { field: name })
-  }
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return fail('', 'an object')
-  const { oddflowVersion, seed, dataSha256, rows, selection, updates, ...rest } = value as Record<
-    string,
-    unknown
-  >
-  for (const field of Object.keys(rest)) fail(field, 'no such field')
+  const p = fieldsAt(value, 'provenance')
+  const { oddflowVersion, selection, updates } = p
+  refuseOtherFields(p, 'provenance', ['oddflowVersion', 'seed', 'dataSha256', 'rows', 'selection', 'updates'])
   if (typeof oddflowVersion !== 'string' || !/^[0-9A-Za-z.+-]{1,64}$/.test(oddflowVersion)) {
-    return fail('oddflowVersion', 'a version')
+    return failField('provenance.oddflowVersion', 'a version', oddflowVersion)
   }
-  if (typeof seed !== 'number' || !Number.isSafeInteger(seed) || seed < 0) {
-    return fail('seed', 'a whole number of 0 or more')
-  }
-  const hash = (found: unknown, field: string): string =>
-    typeof found === 'string' && /^[0-9a-f]{64}$/.test(found)
-      ? found
-      : fail(field, '64 lower-case hexadecimal digits')
-  const whole = (found: unknown, field: string, low: number, high = Number.MAX_SAFE_INTEGER): number =>
-    typeof found === 'number' && Number.isSafeInteger(found) && found >= low && found <= high
-      ? found
-      : fail(field, `a whole number from ${low} to ${high}`)
-  const fields = (found: unknown, field: string): Record<string, unknown> =>
-    found !== null && typeof found === 'object' && !Array.isArray(found)
-      ? (found as Record<string, unknown>)
-      : fail(field, 'an object')
   const base = {
     oddflowVersion,
-    seed,
-    dataSha256: hash(dataSha256, 'dataSha256'),
-    rows: whole(rows, 'rows', 1),
-  }
-  const checkUpdates = (): EnsembleUpdates => {
-    if (parameters.detector !== 'ensemble') fail('updates', 'none, since the model is no ensemble')
-    const given = fields(updates, 'updates')
-    const last = fields(given.last, 'updates.last')
-    const count = whole(given.count, 'updates.count', 1)
-    // each gave a row at least
-    const all = whole(given.rows, 'updates.rows', count, base.rows - 1)
-    const lastRows = whole(last.rows, 'updates.last.rows', 1, all - (count - 1))
-    return {
-      count,
-      rows: all,
-      last: {
-        rows: lastRows,
-        oddRows: whole(last.oddRows, 'updates.last.oddRows', 0, lastRows),
-        novelBefore: whole(last.novelBefore, 'updates.last.novelBefore', 0, lastRows),
-        dataSha256: hash(last.dataSha256, 'updates.last.dataSha256'),
-      },
-    }
+    seed: wholeAt(p.seed, 'provenance.seed'),
+    dataSha256: hashAt(p.dataSha256, 'provenance.dataSha256'),
+    rows: wholeAt(p.rows, 'provenance.rows', 1),
   }
   return {
     ...base,
     ...(selection === undefined ? {} : { selection: checkParameterSelection(selection, parameters) }),
-    ...(updates === undefined ? {} : { updates: checkUpdates() }),
+    ...(updates === undefined ? {} : { updates: checkUpdates(updates, parameters, base.rows) }),
   }
+}
+
+function checkUpdates(value: unknown, { detector }: CheckedParameters, rows: number): EnsembleUpdates {
+  const at = 'provenance.updates'
+  if (detector !== 'ensemble') failField(at, 'none, since the model is no ensemble', value)
+  const given = fieldsAt(value, at)
+  const last = fieldsAt(given.last, `${at}.last`)
+  const count = wholeAt(given.count, `${at}.count`, 1)
+  // each update had at least one row
+  const all = wholeAt(given.rows, `${at}.rows`, count, rows - 1)
+  const lastRows = wholeAt(last.rows, `${at}.last.rows`, 1, all - (count - 1))
+  return {
+    count,
+    rows: all,
+    last: {
+      rows: lastRows,
+      oddRows: wholeAt(last.oddRows, `${at}.last.oddRows`, 0, lastRows),
+      novelBefore: wholeAt(last.novelBefore, `${at}.last.novelBefore`, 0, lastRows),
+      dataSha256: hashAt(last.dataSha256, `${at}.last.dataSha256`),
+    },
+  }
+}
+
+function hashAt(value: unknown, field: string): string {
+  return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value)
+    ? value
+    : failField(field, '64 lower-case hexadecimal digits', value)
 }
 
 /**

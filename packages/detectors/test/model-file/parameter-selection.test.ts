@@ -1,5 +1,5 @@
 /** The part of a model's provenance that says how its parameters were chosen. */
-import { FormatError } from '@oddflow/core'
+import { ArgumentError } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
 import {
   decodeModelFile,
@@ -55,6 +55,6 @@ describe('a selection in a model file', () => {
   })
 
   it.each([null, 3, [], 'x'])('is refused where it is no object: %j', (value) => {
-    expect(() => encodeModelFile(withSelection(value))).toThrow(FormatError)
+    expect(() => encodeModelFile(withSelection(value))).toThrow(ArgumentError)
   })
 })
