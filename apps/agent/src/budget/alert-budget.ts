@@ -29,6 +29,7 @@ import type { BudgetSettings } from '../config/settings.js'
 import type { FileSystem } from '../files/file-system.js'
 import { readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'
+import type { Metric } from '../pipeline/component.js'
 import {
   type Calibration,
   createCalibrator,
@@ -61,6 +62,25 @@ export interface BudgetReport {
     readonly interval: Interval | null
   } | null
 }
+
+export const BUDGET_METRICS: readonly Metric<BudgetReport>[] = [
+  [
+    'budget_false_alerts_per_day',
+    'False alerts a day that are bearable.',
+    ({ falseAlertsPerDay }) => falseAlertsPerDay,
+  ],
+  ['budget_kept', "Whether the budget's thresholds stand.", ({ state }) => Number(state === 'kept')],
+  ['budget_calibration_flows', 'Flows that it was calibrated with.', ({ calibration }) => calibration.flows],
+  [
+    'budget_flows_needed',
+    'Flows that a conformal threshold needs.',
+    ({ calibration }) => calibration.flowsNeeded,
+  ],
+  ['budget_expected_rate', 'Share of normal flows that alert.', ({ threshold }) => threshold?.expectedRate],
+  ['budget_achieved_per_day', 'Alerts a day by score, true ones too.', ({ achieved }) => achieved?.perDay],
+  ['budget_achieved_per_day_low', 'Its 95 % interval begins.', ({ achieved }) => achieved?.interval?.low],
+  ['budget_achieved_per_day_high', 'Its 95 % interval ends.', ({ achieved }) => achieved?.interval?.high],
+]
 
 interface AlertBudgetOptions {
   readonly settings: BudgetSettings

@@ -9,6 +9,7 @@ import type { FlowRecord } from '@oddflow/flows'
 import { isResponderDevice, macText, type Network } from '@oddflow/program'
 import type { DeviceSettings } from '../config/settings.js'
 import type { Forecast, OwnModel } from '../page/api.js'
+import type { Metric } from '../pipeline/component.js'
 import { type Device, type DeviceState, forecastOf, noteAddress } from './device.js'
 import { createDeviceFacts, type FactsReport } from './device-facts.js'
 import {
@@ -86,6 +87,24 @@ export interface DeviceReport {
   readonly untold: number
   readonly facts: FactsReport
 }
+
+export const DEVICE_METRICS: readonly Metric<DeviceReport>[] = [
+  ['devices', 'Known devices.', ({ byState }) => byState, 'state'],
+  [
+    'first_contacts_total',
+    'Contacts that a watched device never had, by what became of them.',
+    ({ facts: { firstContacts, firstContactAlerts } }) => ({
+      counted: firstContacts - firstContactAlerts,
+      alerted: firstContactAlerts,
+    }),
+    'fate',
+  ],
+  [
+    'facts_untold_total',
+    'Facts of devices that have no separate alert, because many similar ones came within a minute.',
+    ({ facts }) => facts.untold,
+  ],
+]
 
 export interface DeviceWatch {
   readonly table: DeviceTable

@@ -22,6 +22,7 @@ import type { FlowRecord } from '@oddflow/flows'
 import type { BudgetSettings, DeviceSettings } from '../config/settings.js'
 import type { Device } from '../devices/device.js'
 import type { OwnModel } from '../page/api.js'
+import type { Metric } from '../pipeline/component.js'
 import { isOfNow, type Learning, type ModelScope, noteOf } from './model-scopes.js'
 import { FEWEST_ROWS, LEAST_ROWS, rowsToLearn } from './train.js'
 
@@ -203,6 +204,28 @@ export interface ModelsReport {
   /** Models found damaged at the start. */
   readonly damaged: number
 }
+
+export const MODEL_METRICS: readonly Metric<ModelsReport>[] = [
+  [
+    'models',
+    'Owners of models that are made here, by state.',
+    ({ owners: { learning, waiting, withModel } }) => ({ learning, waiting, with_model: withModel }),
+    'state',
+  ],
+  ['trainings_total', 'Trainings by what came of them.', ({ trainings }) => trainings, 'result'],
+  ['learning_rows_bytes', 'Rows of those that learn.', ({ reservoirBytes }) => reservoirBytes],
+]
+
+export const LEARNING_METRICS: readonly Metric<OnlineReport>[] = [
+  ['online_rows_total', 'Rows of watched devices, by whether they were learned.', ({ rows }) => rows, 'fate'],
+  ['online_rounds_total', 'Rounds of learning on by result.', ({ rounds }) => rounds, 'result'],
+  [
+    'shadow_verdicts_total',
+    'Scored flows, by whether the model and the one that was trained find them novel.',
+    ({ shadow }) => shadow,
+    'verdict',
+  ],
+]
 
 type TrainingCounts = Readonly<Record<'accepted' | 'unsettled' | 'failed', number>>
 

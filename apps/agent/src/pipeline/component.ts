@@ -16,3 +16,14 @@ export interface Component {
   /** At the end of the run: keeps what it has to keep. */
   readonly close?: () => unknown
 }
+
+/**
+ * A metric of a report: its name (of a counter with _total at its end), help, value, and the label by which it has several
+ * values. null: no sample.
+ */
+export type Metric<Report> = readonly [
+  name: string,
+  help: string,
+  of: (report: Report) => number | null | undefined | Readonly<Record<string, number | undefined>>,
+  label?: string,
+]

@@ -25,6 +25,7 @@ import type { Incident, IncidentLevel } from '../incidents/incident.js'
 import type { ModelsReport } from '../models/progress.js'
 import type { Delivery } from '../outputs/delivery.js'
 import type { AlertLog } from '../spool/alert-log.js'
+import type { Metric } from './component.js'
 import type { SelfTestCounts } from './self-test.js'
 import type { Watcher } from './watcher.js'
 
@@ -179,12 +180,131 @@ export interface AgentCounters {
   }
 }
 
+export const PACKET_METRICS: readonly Metric<AgentCounters>[] = [
+  [
+    'packets_total',
+    'Captured packets by what became of them.',
+    ({ processed, droppedKernel, droppedAgent, droppedDuplicates, filtered }) => ({
+      processed,
+      dropped_kernel: droppedKernel,
+      dropped_agent: droppedAgent,
+      dropped_duplicates: droppedDuplicates,
+      filtered,
+    }),
+    'fate',
+  ],
+  ['packets_not_in_flows_total', 'Processed packets in no flow.', ({ notInFlows }) => notInFlows, 'reason'],
+  [
+    'packets_doubtful_total',
+    'Copies, wrong IPv4 header checksums, TTLs that end.',
+    ({ check: { duplicatePackets, wrongChecksums, lastHopPackets } }) => ({
+      duplicate: duplicatePackets,
+      wrong_checksum: wrongChecksums,
+      last_hop: lastHopPackets,
+    }),
+    'reason',
+  ],
+  [
+    'packets_untimely_total',
+    'Packets out of the order of their times.',
+    ({ reordered, timestampBackwards, fromFuture }) => ({
+      reordered,
+      simultaneous: timestampBackwards,
+      from_future: fromFuture,
+    }),
+    'fate',
+  ],
+  ['clock_steps_total', "Times that the packets' clock was set.", ({ clockSteps }) => clockSteps],
+  [
+    'capture_interruptions_total',
+    'Times that the recording was interrupted.',
+    ({ interruptions }) => interruptions,
+  ],
+  ['overloads_total', 'Times that packets were left out.', ({ overloads }) => overloads],
+  [
+    'self_tests_total',
+    'Made attacks that the agent sent itself.',
+    ({ selfTests: { flagged, missed, notNoticed } }) => ({ flagged, missed, not_noticed: notNoticed }),
+    'result',
+  ],
+  ['flows_total', 'Flows begun.', ({ flows }) => flows],
+  ['flows_evicted_total', 'Flows ended early for want of room.', ({ evictedFlows }) => evictedFlows],
+  [
+    'verdicts_total',
+    'Verdicts by the rule that gave them.',
+    ({ verdicts: { score, onePacket, notJudged } }) => ({
+      score,
+      one_packet: onePacket,
+      not_judged: notJudged,
+    }),
+    'rule',
+  ],
+  [
+    'novel_total',
+    'Verdicts that a flow is new, by rule.',
+    ({ novel: { score, onePacket } }) => ({ score, one_packet: onePacket }),
+    'rule',
+  ],
+]
+
+export const ALERT_METRICS: readonly Metric<AgentCounters['alerts']>[] = [
+  [
+    'alerts_total',
+    'Alerts by what became of them.',
+    ({ given, suppressed, folded, held, refused, told, incidentReports: incident }) => ({
+      given,
+      suppressed,
+      folded,
+      held,
+      refused,
+      told,
+      incident,
+    }),
+    'fate',
+  ],
+  ['output_delivered_total', 'Alerts delivered.', ({ delivered }) => delivered, 'output'],
+  [
+    'output_set_aside_total',
+    'Alerts that the receiver refused, each alone.',
+    ({ setAside }) => setAside,
+    'output',
+  ],
+  ['output_dropped_total', 'Alerts lost to a bound.', ({ dropped }) => dropped, 'output'],
+  ['output_waiting', 'Alerts that wait for an output.', ({ waiting }) => waiting, 'output'],
+]
+
 export interface IncidentsReport {
   /** Open now, by level. */
   readonly open: Readonly<Record<IncidentLevel, number>>
   readonly answers: AnswerCounts
   readonly rate: IncidentRateReport
 }
+
+export const INCIDENT_METRICS: readonly Metric<IncidentsReport>[] = [
+  ['incidents_open', 'Open incidents by level.', ({ open }) => open, 'level'],
+  ['incident_answers', 'Answers that hold, by answer.', ({ answers }) => answers.standing, 'answer'],
+  [
+    'alerts_silenced_total',
+    'Alerts that only the EVE file has, for an answer.',
+    ({ answers }) => answers.silencedAlerts,
+  ],
+  ['incidents_opened_total', 'Incidents reported as opened.', ({ rate }) => rate.opened],
+  ['incidents_per_day', 'Incidents a day that were not answered as an attack.', ({ rate }) => rate.perDay],
+  ['incidents_per_day_low', 'Its 95 % interval begins.', ({ rate }) => rate.interval?.low],
+  ['incidents_per_day_high', 'Its 95 % interval ends.', ({ rate }) => rate.interval?.high],
+  ['incidents_per_day_allowed', 'Of the budget.', ({ rate }) => rate.allowedPerDay],
+  [
+    'remote_answers_total',
+    'Answers to incidents by MQTT, by what became of them.',
+    ({ answers }) => answers.remote,
+    'fate',
+  ],
+  [
+    'flows_answered_normal_total',
+    'Flows novel to the model in force that an answer made normal.',
+    ({ answers }) => answers.normalFlows,
+  ],
+]
 
 export function incidentsReport(
   incidents: readonly Incident[],
