@@ -17,7 +17,7 @@ import type { Decider } from './counters.js'
 import type { AgentEnvironment } from './environment.js'
 import type { MemoryPlan } from './memory-plan.js'
 import type { Alerting } from './open-alerting.js'
-import { createOverload, type Overload } from './overload.js'
+import { Overload } from './overload.js'
 import { createWatcher, type Watcher } from './watcher.js'
 
 /** Packets of a recording that are later than this are of another flow, where models are made of it. */
@@ -60,7 +60,7 @@ export function createWatching(options: WatchingOptions): Watching {
     const numbers = { captured, droppedKernel, droppedAgent, ...more }
     path.tell({ rule, atMicros: clock.wallMicros(), summary, numbers })
   }
-  const overload = createOverload({
+  const overload = new Overload({
     memoryLimitBytes: memory.processBytes,
     bufferFrames: DEFAULT_KERNEL_BUFFER_FRAMES,
     seed: randomInt(2 ** 31),

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { createFrameRate } from '../../src/pipeline/overload.js'
+import { FrameRate } from '../../src/pipeline/overload.js'
 
 describe('frame rate', () => {
   it('is that of the last 40 to 80 ms, whatever the batches', () => {
     for (const frames of [1, 7, 100, 1024]) {
-      const rate = createFrameRate()
+      const rate = new FrameRate()
       let told = 0
       for (let i = 1; i * frames < 40_000; i++) told = rate.note(frames, 1e9 + (i * frames) / 20_000)
       expect(told / 20_000).toBeCloseTo(1, 3)
@@ -14,15 +14,15 @@ describe('frame rate', () => {
   })
 
   it('takes no burst for a flood', () => {
-    const rate = createFrameRate()
+    const rate = new FrameRate()
     for (let i = 0; i < 5; i++) rate.note(1, i)
     // a thousand in 2 ms, after a second of silence
     expect(rate.note(1000, 5.002)).toBeLessThan(1100)
-    expect(createFrameRate().note(1000, 5)).toBe(0)
+    expect(new FrameRate().note(1000, 5)).toBe(0)
   })
 
   it('is none where time stood still, ran backwards, or makes no sense', () => {
-    const rate = createFrameRate()
+    const rate = new FrameRate()
     for (const seconds of [5, 5, 4, Number.NaN, 4, Number.POSITIVE_INFINITY, Number.NaN]) {
       expect(rate.note(1000, seconds)).toBe(0)
     }

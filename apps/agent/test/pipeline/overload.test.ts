@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createOverload } from '../../src/pipeline/overload.js'
+import { Overload } from '../../src/pipeline/overload.js'
 import { endpointHash } from '../../src/pipeline/watcher.js'
 
 const LIMIT = 1000
@@ -22,7 +22,7 @@ function made() {
   const now = { millis: 0, residentBytes: 0 }
   const total = { shed: 0 }
   let newestSeconds = 0
-  const overload = createOverload({
+  const overload = new Overload({
     memoryLimitBytes: LIMIT,
     bufferFrames: BUFFER_FRAMES,
     seed: 12_345,

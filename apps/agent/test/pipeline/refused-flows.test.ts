@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { createRefusedFlows } from '../../src/pipeline/overload.js'
+import { RefusedFlows } from '../../src/pipeline/overload.js'
 
 describe('refused flows', () => {
   it('are held until they have been silent for a minute', () => {
-    const flows = createRefusedFlows()
+    const flows = new RefusedFlows()
     expect(flows.any(0)).toBe(false)
     flows.refuse(-7, 100)
     expect(flows.holds(7, 100)).toBe(false)
@@ -14,7 +14,7 @@ describe('refused flows', () => {
   })
 
   it('are let in after ten minutes, though they never fall silent', () => {
-    const flows = createRefusedFlows()
+    const flows = new RefusedFlows()
     for (let now = 0; now <= 600; now += 10) {
       flows.refuse(5, now)
       expect(flows.holds(5, now)).toBe(true)
@@ -23,7 +23,7 @@ describe('refused flows', () => {
   })
 
   it('that go on outlast a flood of others', () => {
-    const flows = createRefusedFlows()
+    const flows = new RefusedFlows()
     let flood = 0
     const mine = Array.from({ length: 200 }, (_, k) => Math.imul(k + 1, 0x85ebca6b))
     // 200 flows, each with ten packets a second, beside 97,000 others a second
