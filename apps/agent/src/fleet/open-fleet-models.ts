@@ -10,7 +10,7 @@ import { fleetOutput } from '../outputs/registry.js'
 import { createModelDecider, type Decider } from '../pipeline/counters.js'
 import type { OpeningEnvironment } from '../pipeline/environment.js'
 import type { GivenModels } from '../pipeline/open-models.js'
-import { createSelfTest } from '../pipeline/self-test.js'
+import { SelfTest } from '../pipeline/self-test.js'
 import {
   createFleetModelStore,
   createFleetModels,
@@ -78,7 +78,7 @@ export async function missedAttacks(
   stop: AbortSignal,
 ): Promise<string | null> {
   const { localNetworks, dropDuplicates } = settings
-  const test = createSelfTest({
+  const test = new SelfTest({
     decider: createModelDecider(saved, sha256.slice(0, 16), modelThresholds(saved), localNetworks),
     explain: createAlertExplainer(saved),
     localNetworks,

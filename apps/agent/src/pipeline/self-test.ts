@@ -1,16 +1,14 @@
 /**
- * SelfTest: made attacks of every watched device, every few minutes, from frame to alert, as a smoke alarm is tested.
+ * SelfTest: made attacks of every watched device, every few minutes, from frame to alert.
  *
  *     made frames → decoder → flow table → the verdict of the model in force → alert → an output that keeps nothing
  *
- * Tests have a decoder and a flow table of their own, made as the real ones are, and ask the very models that judge
- * real frames, by `peek`, which counts nothing. So a made attack is in no counter, training, evidence or real output.
- * Made hosts are of networks that are set aside for tests (made-attacks.ts).
+ * Tests have a decoder and a flow table of their own and ask the models in force by `peek`, which counts nothing, so a made
+ * attack is in no counter, training, evidence or real output. Made hosts are of networks set aside for tests (made-attacks.ts).
  *
- * An attack must be one that the model is known to notice: when a model is first met, kinds are tried from the cheapest on,
- * each at a middling size and then at its largest, and the first that is flagged in all of TRIES is the model's. It is the same at
- * every test: same frames, same model, same verdict. A model that notices none of the kinds cannot be tested, which is told once.
- * Where the model before it noticed one, the device counts as missed.
+ * When a model is first met, kinds of attacks are tried from the cheapest on, each at a middling size and then at its
+ * largest; the first that is flagged in all of TRIES is the model's, with the same frames at every test. A model that notices
+ * none is reported once; where the model before it noticed one, the device counts as missed.
  *
  * Bounded: one test at a time, a few frames at a time, other work in between, and flow tables of FLOW_BYTES.
  */
@@ -65,16 +63,6 @@ export interface SelfTestCounts {
   readonly notNoticed: number
 }
 
-interface SelfTest {
-  /** Tests every watched device that has a model. Does nothing while a round is under way. Never rejects. */
-  round(): Promise<void>
-  /** The run is over: nothing more is tested or told. */
-  end(): void
-  readonly counts: SelfTestCounts
-  /** Of the models that notice none of the kinds. */
-  readonly warnings: readonly string[]
-}
-
 interface Sized {
   readonly attack: MadeAttack
   readonly size: number
@@ -102,186 +90,188 @@ const START_MICROS = 1_767_225_600_000_000
 /** at the same hour its packets would be copies of those of the test before. No attack takes so long. */
 const HOUR_MICROS = 3_600_000_000
 
-export function createSelfTest(options: SelfTestOptions): SelfTest {
-  const { decider } = options
-  const rng = createRng(1).fork('self-test')
-  const counts = { flagged: 0, missed: 0, notNoticed: 0 }
-  /** By what decides (placeOf); null: it notices none of the kinds. */
-  const noticed = new Map<string, Sized | null>()
-  const warnings = new Map<string, string>()
+/** Thrown where the agent is to stop. */
+const STOPPED = Symbol('stopped')
+
+export class SelfTest {
+  readonly #options: SelfTestOptions
+  readonly #rng = createRng(1).fork('self-test')
+  readonly #counts = { flagged: 0, missed: 0, notNoticed: 0 }
+  /** By what decides (#placeOf); null: it notices none of the kinds. */
+  readonly #noticed = new Map<string, Sized | null>()
+  readonly #warnings = new Map<string, string>()
   /** Devices of which an attack was flagged, since they are watched. */
-  const tested = new Set<string>()
-  const missed = new Map<string, string>()
-  let isRunning = false
+  readonly #tested = new Set<string>()
+  readonly #missed = new Map<string, string>()
   /** By the agent's stop, or the end of its input. */
-  const ending = new AbortController()
-  const end = (): void => ending.abort()
-  if (options.stop.aborted) end()
-  else options.stop.addEventListener('abort', end, { once: true })
+  readonly #ending = new AbortController()
+  #isRunning = false
+  #probe: Probe | null = null
+  #tests = 0
 
-  let probe: Probe | null = null
-  let tests = 0
-
-  /** Whether an alert comes of an attack; null where the agent is to stop. */
-  const isFlagged = async (
-    { attack, size }: Sized,
-    device: TestedDevice | null,
-    turn: number,
-  ): Promise<boolean | null> => {
-    probe ??= createProbe(options)
-    const { watcher } = probe
-    const of = probe
-    of.begin(device)
-    const { clock } = options
-    const { signal } = ending
-    const site = siteOf(device)
-    const frames = attack.frames(
-      size,
-      site,
-      rng.fork(`${attack.name} ${turn}`),
-      createPacketMaker({ micros: START_MICROS + HOUR_MICROS * tests++ }),
-    )
-    for (const batch of createMadeBatches(SLICE, site.routerMac !== null)(frames)) {
-      watcher.add(batch)
-      // a scan is known by its first flows
-      if (of.alerts > 0) break
-      await clock.sleep(PAUSE_MILLIS, signal)
-      if (signal.aborted) return null
-    }
-    while (watcher.endCapture(SLICE)) {
-      await clock.sleep(PAUSE_MILLIS, signal)
-      if (signal.aborted) return null
-    }
-    return of.alerts > 0
+  constructor(options: SelfTestOptions) {
+    this.#options = options
+    if (options.stop.aborted) this.end()
+    else options.stop.addEventListener('abort', this.end, { once: true })
   }
-  /** The first attack that a device's model flags in all tries; undefined where the agent is to stop. */
-  const findNoticed = async (device: TestedDevice | null): Promise<Sized | null | undefined> => {
-    for (const sized of ATTACKS) {
-      let flagged = 0
-      for (let turn = 0; turn < TRIES && flagged === turn; turn++) {
-        const is = await isFlagged(sized, device, turn)
-        if (is === null) return undefined
-        if (is) flagged++
+
+  get counts(): SelfTestCounts {
+    return { ...this.#counts }
+  }
+
+  /** Of the models that notice none of the kinds. */
+  get warnings(): readonly string[] {
+    return [...this.#warnings.values()]
+  }
+
+  /** The run is over: nothing more is tested or told. */
+  readonly end = (): void => this.#ending.abort()
+
+  /** Tests every watched device that has a model. Does nothing while a round is under way. Never rejects. */
+  async round(): Promise<void> {
+    if (this.#isRunning || this.#ending.signal.aborted) return
+    this.#isRunning = true
+    try {
+      await this.#testAll()
+    } finally {
+      this.#isRunning = false
+    }
+  }
+
+  async #testAll(): Promise<void> {
+    const devices = this.#options.watched()
+    const targets = devices === null ? [null] : [...devices]
+    this.#forgetOthers(targets)
+    for (const device of targets) {
+      try {
+        await this.#test(device)
+      } catch (error) {
+        if (error === STOPPED) return
+        // its flow table may be in any state; real frames would end the agent in the same way
+        this.#probe = null
+        const why = error instanceof Error ? error.message : error
+        this.#noteMissed(device?.key ?? '', `a made attack fails: ${why}`)
       }
-      if (flagged === TRIES) return sized
+      this.#report()
+    }
+    this.#report()
+  }
+
+  async #test(device: TestedDevice | null): Promise<void> {
+    const key = device?.key ?? ''
+    const place = this.#placeOf(device)
+    if (place === null) {
+      this.#missed.delete(key)
+      return
+    }
+    const model = modelIn(place)
+    let sized = this.#noticed.get(place)
+    if (sized === undefined) {
+      sized = await this.#findNoticed(device)
+      // another model may have come into force meanwhile
+      if (this.#placeOf(device) !== place) return
+      this.#noticed.set(place, sized)
+    }
+    if (sized === null) {
+      // where hosts for tests are local and the device is not, no made flow is the device's
+      if (this.#probe?.isOfDevice === true) this.#noteBlind(model, key)
+      return
+    }
+    const isFlagged = await this.#isFlagged(sized, device, 0)
+    if (this.#placeOf(device) !== place) return
+    if (isFlagged) {
+      this.#counts.flagged++
+      this.#tested.add(key)
+      this.#missed.delete(key)
+    } else {
+      const { attack, size } = sized
+      const what = `${attack.title}, ${size} ${attack.unit}`
+      this.#noteMissed(key, `a made attack (${what}) is not flagged by model ${model}`)
+    }
+  }
+
+  /** The first attack that a device's model flags in all tries. */
+  async #findNoticed(device: TestedDevice | null): Promise<Sized | null> {
+    for (const sized of ATTACKS) {
+      let turn = 0
+      while (turn < TRIES && (await this.#isFlagged(sized, device, turn))) turn++
+      if (turn === TRIES) return sized
     }
     return null
   }
-  const noteBlind = (model: string, key: string): void => {
-    counts.notNoticed++
-    if (tested.has(key)) {
-      counts.missed++
-      missed.set(key, `model ${model} notices no made attack, though one was flagged before`)
-      return
+
+  /** Whether an alert comes of an attack. */
+  async #isFlagged({ attack, size }: Sized, device: TestedDevice | null, turn: number): Promise<boolean> {
+    this.#probe ??= new Probe(this.#options)
+    const probe = this.#probe
+    probe.begin(device)
+    const site = siteOf(device)
+    const maker = createPacketMaker({ micros: START_MICROS + HOUR_MICROS * this.#tests++ })
+    const frames = attack.frames(size, site, this.#rng.fork(`${attack.name} ${turn}`), maker)
+    for (const batch of createMadeBatches(SLICE, site.routerMac !== null)(frames)) {
+      probe.watcher.add(batch)
+      // a scan is known by its first flows
+      if (probe.alerts > 0) break
+      await this.#pause()
     }
-    if (warnings.has(model)) return
-    const warning = `model ${model}${key === '' ? '' : ` (device ${key})`} notices no made attack of any kind, so it may miss real ones too; train it with more traffic`
-    warnings.set(model, warning)
-    options.onBlind(warning)
+    while (probe.watcher.endCapture(SLICE)) await this.#pause()
+    return probe.alerts > 0
   }
+
+  async #pause(): Promise<void> {
+    const { signal } = this.#ending
+    await this.#options.clock.sleep(PAUSE_MILLIS, signal)
+    if (signal.aborted) throw STOPPED
+  }
+
   /** What decides on a device's made attacks; a budget may change the threshold. null where there is no model yet. */
-  const placeOf = (device: TestedDevice | null): string | null => {
-    const inForce = decider.modelOf(device?.key ?? '')
+  #placeOf(device: TestedDevice | null): string | null {
+    const inForce = this.#options.decider.modelOf(device?.key ?? '')
     if (inForce === null) return null
     // another IP version makes other sizes
     return `${inForce.model}/${inForce.threshold}/${siteOf(device).device.address.length}`
   }
-  /** False where the agent is to stop. */
-  const testDevice = async (device: TestedDevice | null): Promise<boolean> => {
-    const key = device?.key ?? ''
-    const place = placeOf(device)
-    if (place === null) {
-      missed.delete(key)
-      return true
-    }
-    const model = modelIn(place)
-    let sized = noticed.get(place)
-    if (sized === undefined) {
-      sized = await findNoticed(device)
-      if (sized === undefined) return false
-      // another model may have come into force meanwhile
-      if (placeOf(device) !== place) return true
-      noticed.set(place, sized)
-    }
-    if (sized === null) {
-      // where hosts for tests are local and the device is not, no made flow is the device's
-      if (probe?.isOfDevice === true) noteBlind(model, key)
-      return true
-    }
-    const is = await isFlagged(sized, device, 0)
-    if (is === null) return false
-    if (placeOf(device) !== place) return true
-    if (is) {
-      counts.flagged++
-      tested.add(key)
-      missed.delete(key)
-    } else {
-      counts.missed++
-      const { attack, size } = sized
-      missed.set(
-        key,
-        `a made attack (${attack.title}, ${size} ${attack.unit}) is not flagged by model ${model}`,
-      )
-    }
-    return true
+
+  #noteMissed(key: string, why: string): void {
+    this.#counts.missed++
+    this.#missed.set(key, why)
   }
+
+  #noteBlind(model: string, key: string): void {
+    this.#counts.notNoticed++
+    if (this.#tested.has(key)) {
+      this.#noteMissed(key, `model ${model} notices no made attack, though one was flagged before`)
+      return
+    }
+    if (this.#warnings.has(model)) return
+    const warning = `model ${model}${key === '' ? '' : ` (device ${key})`} notices no made attack of any kind, so it may miss real ones too; train it with more traffic`
+    this.#warnings.set(model, warning)
+    this.#options.onBlind(warning)
+  }
+
   /** Forgets devices that are not watched any more, and models and thresholds that decide on none. */
-  const forget = (devices: readonly (TestedDevice | null)[]): void => {
+  #forgetOthers(devices: readonly (TestedDevice | null)[]): void {
     const keys = new Set(devices.map((device) => device?.key ?? ''))
-    const places = new Set(devices.map(placeOf))
-    const models = new Set([...places].map((place) => (place === null ? '' : modelIn(place))))
-    for (const key of tested) if (!keys.has(key)) tested.delete(key)
-    for (const key of missed.keys()) if (!keys.has(key)) missed.delete(key)
-    for (const place of noticed.keys()) if (!places.has(place)) noticed.delete(place)
-    for (const model of warnings.keys()) if (!models.has(model)) warnings.delete(model)
+    const places = new Set(devices.map((device) => this.#placeOf(device) ?? ''))
+    const models = new Set([...places].map(modelIn))
+    const keep = (of: Map<string, unknown> | Set<string>, kept: ReadonlySet<string>): void => {
+      for (const name of of.keys()) if (!kept.has(name)) of.delete(name)
+    }
+    keep(this.#tested, keys)
+    keep(this.#missed, keys)
+    keep(this.#noticed, places)
+    keep(this.#warnings, models)
   }
-  const tell = (): void => {
-    const [first] = missed
+
+  #report(): void {
+    const [first] = this.#missed
     if (first === undefined) {
-      options.onResult(null)
+      this.#options.onResult(null)
       return
     }
     const [key, why] = first
-    const others = missed.size === 1 ? '' : `; so it is with ${missed.size - 1} more`
-    options.onResult(`${key === '' ? '' : `device ${key}: `}${why}${others}`)
-  }
-  const testAll = async (): Promise<void> => {
-    const devices = options.watched()
-    const targets = devices === null ? [null] : [...devices]
-    forget(targets)
-    for (const device of targets) {
-      try {
-        if (!(await testDevice(device))) return
-      } catch (error) {
-        // its flow table may be in any state; real frames would end the agent in the same way
-        probe = null
-        counts.missed++
-        missed.set(
-          device?.key ?? '',
-          `a made attack fails: ${error instanceof Error ? error.message : error}`,
-        )
-      }
-      tell()
-    }
-    tell()
-  }
-  return {
-    async round() {
-      if (isRunning || ending.signal.aborted) return
-      isRunning = true
-      try {
-        await testAll()
-      } finally {
-        isRunning = false
-      }
-    },
-    end,
-    get counts() {
-      return { ...counts }
-    },
-    get warnings() {
-      return [...warnings.values()]
-    },
+    const others = this.#missed.size === 1 ? '' : `; so it is with ${this.#missed.size - 1} more`
+    this.#options.onResult(`${key === '' ? '' : `device ${key}: `}${why}${others}`)
   }
 }
 
@@ -290,69 +280,54 @@ function modelIn(place: string): string {
 }
 
 /** A pipeline of its own, from frames to alerts. */
-interface Probe {
+class Probe {
   readonly watcher: Watcher
-  /** A test begins, of this device. */
-  begin(device: TestedDevice | null): void
-  /** Alerts of the test. */
-  readonly alerts: number
+  /** Of the test. */
+  alerts = 0
   /** Some flow of the test was the device's. */
-  readonly isOfDevice: boolean
-}
+  isOfDevice = false
+  #device: TestedDevice | null = null
 
-function createProbe({ decider, explain, localNetworks, dropDuplicates }: SelfTestOptions): Probe {
-  let alerts = 0
-  let isOfDevice = false
-  let of: TestedDevice | null = null
-  const path = createAlertPipeline({
-    context: { localNetworks },
-    suppression: createSuppression([]),
-    incidents: null,
-    answers: null,
-    fold: null,
-    log: {
-      append() {
-        alerts++
-        return true
+  constructor({ decider, explain, localNetworks, dropDuplicates }: SelfTestOptions) {
+    const append = (): boolean => ++this.alerts > 0
+    const path = createAlertPipeline({
+      context: { localNetworks },
+      suppression: createSuppression([]),
+      incidents: null,
+      answers: null,
+      fold: null,
+      log: { append },
+      interfaceName: null,
+      dimension: decider.contract.dimension,
+      explain,
+      rarity: decider.rarity,
+      model: { model: null, threshold: null },
+      lostPackets: () => 0,
+      losses: createLossHistory(),
+    })
+    /** A flow between two hosts of the network may be another device's. */
+    const isOf = (record: FlowRecord): boolean =>
+      this.#device === null || deviceKeyOf(record, localNetworks) === this.#device.key
+    this.watcher = createWatcher({
+      decider: { ...decider, decide: decider.peek },
+      filter: null,
+      dropDuplicates,
+      memoryBytes: FLOW_BYTES,
+      hashSeed: 0,
+      onVerdict: (record) => {
+        this.isOfDevice ||= isOf(record)
       },
-    },
-    interfaceName: null,
-    dimension: decider.contract.dimension,
-    explain,
-    rarity: decider.rarity,
-    model: { model: null, threshold: null },
-    lostPackets: () => 0,
-    losses: createLossHistory(),
-  })
-  /** A flow between two hosts of the network may be another device's. */
-  const isOf = (record: FlowRecord): boolean => of === null || deviceKeyOf(record, localNetworks) === of.key
-  const watcher = createWatcher({
-    decider: { ...decider, decide: decider.peek },
-    filter: null,
-    dropDuplicates,
-    memoryBytes: FLOW_BYTES,
-    hashSeed: 0,
-    onVerdict(record) {
-      isOfDevice ||= isOf(record)
-    },
-    onNovel(record, verdict) {
-      // one alert will do
-      if (alerts === 0 && isOf(record)) path.raise(record, verdict)
-    },
-  })
-  return {
-    watcher,
-    begin(device) {
-      alerts = 0
-      isOfDevice = false
-      of = device
-    },
-    get alerts() {
-      return alerts
-    },
-    get isOfDevice() {
-      return isOfDevice
-    },
+      onNovel: (record, verdict) => {
+        // one alert will do
+        if (this.alerts === 0 && isOf(record)) path.raise(record, verdict)
+      },
+    })
+  }
+
+  begin(device: TestedDevice | null): void {
+    this.alerts = 0
+    this.isOfDevice = false
+    this.#device = device
   }
 }
 

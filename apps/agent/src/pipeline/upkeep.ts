@@ -11,7 +11,7 @@ import { createCondition, createPacketWarnings, createSilence } from './conditio
 import type { Decider } from './counters.js'
 import type { OpeningEnvironment } from './environment.js'
 import type { Alerting } from './open-alerting.js'
-import { createSelfTest, type SelfTestCounts } from './self-test.js'
+import { SelfTest, type SelfTestCounts } from './self-test.js'
 import type { Watching } from './watching.js'
 
 /** Ticks between two rounds of made attacks. */
@@ -59,7 +59,7 @@ export function createUpkeep(options: UpkeepOptions): Upkeep {
   const { path, devices, records } = options.alerting
   const condition = createCondition({ clock, log, tell: path.tell })
   const silence = createSilence()
-  const selfTest = createSelfTest({
+  const selfTest = new SelfTest({
     decider: options.decider,
     explain: options.explain,
     localNetworks: settings.localNetworks,

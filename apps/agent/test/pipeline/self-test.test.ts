@@ -15,7 +15,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { explainNothing } from '../../src/alerts/eve.js'
 import type { AgentVerdict, Decider } from '../../src/pipeline/counters.js'
-import { createSelfTest, type SelfTestOptions, type TestedDevice } from '../../src/pipeline/self-test.js'
+import { SelfTest, type SelfTestOptions, type TestedDevice } from '../../src/pipeline/self-test.js'
 import { createWatcher } from '../../src/pipeline/watcher.js'
 import { iatSizeContract } from '../support/rows.js'
 
@@ -53,7 +53,7 @@ function made(changes: Partial<SelfTestOptions> = {}) {
   const results: (string | null)[] = []
   const blind: string[] = []
   const watched = new Set([PLUG])
-  const test = createSelfTest({
+  const test = new SelfTest({
     decider,
     explain: explainNothing,
     localNetworks: HOME,
