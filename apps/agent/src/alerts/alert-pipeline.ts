@@ -1,10 +1,4 @@
-/**
- * A novel flow record → an alert.
- *
- * The id is a
- * hash of the model, the flow and the record's place in it: the same record under the same model has the same
- * id whenever it is judged, so whoever receives an alert twice can tell.
- */
+/** From a novel flow record to an alert in the log. */
 
 import { createHash } from 'node:crypto'
 import { formatAddress } from '@oddflow/capture'
@@ -27,9 +21,9 @@ import type { IncidentBook } from '../incidents/incidents.js'
 import type { LossHistory } from '../pipeline/conditions.js'
 import type { AgentVerdict, AlertTotals, Decider } from '../pipeline/counters.js'
 import type { AlertLog } from '../spool/alert-log.js'
+import { createAggregator } from './aggregate.js'
 import { type Alert, type AlertDevice, type AlertRule, type FactRule, isFactRule } from './alert.js'
 import { type AlertExplainer, encodeEve } from './eve.js'
-import { createFold, type Fold } from './fold.js'
 import { encodeNotice, type Notice } from './notice.js'
 import type { Suppression } from './suppress.js'
 
@@ -49,6 +43,7 @@ type AlertGrounds = Omit<AgentVerdict, 'rule'> & {
   readonly isOfResponder?: boolean
 }
 
+/** The id is a hash of model, flow and the record's place in it: a record that is judged again has the same id. */
 export function makeAlert(
   record: FlowRecord,
   verdict: AlertGrounds,
@@ -79,11 +74,7 @@ export function makeAlert(
     ipVersion,
     protocol,
     vlan: record.vlan,
-    device: {
-      mac,
-      address,
-      ...context.labelsOf?.(mac ?? address),
-    },
+    device: { mac, address, ...context.labelsOf?.(mac ?? address) },
     peer,
     peerKey: peerIsLocal ? (peerMac ?? peer) : null,
     flow: {
@@ -136,11 +127,6 @@ function hashOf(numbers: readonly number[], text: string): Buffer {
   return createHash('sha256').update(new Uint8Array(bytes.buffer)).update(text).digest()
 }
 
-/**
- * AlertPipeline: what becomes of a novel record: an alert, unless it is suppressed; folded with its like; encoded;
- * appended to the log. Each step counts what it takes.
- */
-
 interface AlertPipelineOptions {
   readonly context: AlertContext
   readonly suppression: Suppression
@@ -168,68 +154,51 @@ interface AlertPipelineOptions {
   readonly losses: LossHistory
 }
 
-export interface AlertPipeline {
-  /** @param clockMicros - by how much the packets' clock was set since the record began */
-  raise(record: FlowRecord, verdict: AgentVerdict, clockMicros?: number): void
-  /** A novel verdict of which no alert is to be given. */
-  hold(): void
-  /** What is known of a device without a verdict; `fact` says it as a sentence, where the rule alone does not. */
-  announce(record: FlowRecord, rule: FactRule, fact?: string, isOfResponder?: boolean): void
-  /** Gives out what is told of the agent itself. */
-  tell(notice: Notice): void
-  /** Gives out what happened to an incident. */
-  report(incident: Incident, change: IncidentChange): void
-  /** Other rules from now on. */
-  suppressBy(suppression: Suppression): void
-  advance(nowMicros: number): void
-  /** The packets' clock was set by so much: what waits goes on waiting as long as it would have. */
-  clockSet(byMicros: number): void
-  flush(): void
-  totals(): AlertTotals
-}
+export type AlertPipeline = ReturnType<typeof createAlertPipeline>
 
 /** Kinds of alerts that are folded at the same time; about 1 kB each, and a row. */
 const MAXIMUM_KINDS = 2048
 const LEAST_KINDS = 128
 const ROW_BYTES = 2 * 1_048_576
 
-export function createAlertPipeline(options: AlertPipelineOptions): AlertPipeline {
+/** An alert of each novel record, unless it is suppressed; counted with alike ones, encoded, appended to the log. */
+export function createAlertPipeline(options: AlertPipelineOptions) {
   const { context, log, interfaceName } = options
   let { suppression } = options
-  let raised = 0
-  let held = 0
-  let announced = 0
-  let answered = 0
-  let suppressed = 0
-  let given = 0
-  let told = 0
-  let incidentReports = 0
+  const totals = {
+    raised: 0,
+    held: 0,
+    announced: 0,
+    answered: 0,
+    suppressed: 0,
+    given: 0,
+    told: 0,
+    incidentReports: 0,
+  }
   const put = (line: Uint8Array): void => {
     log.append(line)
     options.onGiven?.(line)
   }
   const emit = (alert: Alert): void => {
-    given++
+    totals.given++
     const explanation = options.explain(alert)
     const names = context.peerNamesOf?.(alert.device.mac ?? alert.device.address, [alert.peer])
     if (alert.muted !== undefined) log.append(encodeEve(alert, interfaceName, explanation, null, names))
     else put(encodeEve(alert, interfaceName, explanation, options.keepEvidence?.(alert) ?? null, names))
   }
-  const fold: Fold | null =
+  const rowsOfKinds = Math.floor(ROW_BYTES / (8 * options.dimension))
+  const aggregator =
     options.fold === null
       ? null
-      : createFold({
+      : createAggregator({
           windowMicros: options.fold.windowSeconds * 1_000_000,
           kindsPerDevice: options.fold.kindsPerDevice,
-          maximumKinds: Math.max(
-            LEAST_KINDS,
-            Math.min(MAXIMUM_KINDS, Math.floor(ROW_BYTES / (8 * options.dimension))),
-          ),
+          maximumKinds: Math.max(LEAST_KINDS, Math.min(MAXIMUM_KINDS, rowsOfKinds)),
           emit,
         })
   const take = (record: FlowRecord, verdict: AlertGrounds, clockMicros = 0): void => {
-    raised++
-    if (!verdict.novel) answered++
+    totals.raised++
+    if (!verdict.novel) totals.answered++
     const lostPackets = options.lostPackets()
     const startMicros = record.startMicros + clockMicros
     const endMicros = startMicros + record.durationMicros
@@ -238,7 +207,7 @@ export function createAlertPipeline(options: AlertPipelineOptions): AlertPipelin
     const rarity = options.rarity(verdict)
     const made = makeAlert(record, verdict, losses, rarity, context)
     if (suppression.take(made) !== null || options.alsoSuppresses?.(made) === true) {
-      suppressed++
+      totals.suppressed++
       return
     }
     const isNormal = !verdict.novel || options.answers?.isNormalFact(made) === true
@@ -252,59 +221,58 @@ export function createAlertPipeline(options: AlertPipelineOptions): AlertPipelin
       ...(incident === null ? {} : { incident }),
       ...(muted === null ? {} : { muted }),
     }
-    if (fold === null) emit(alert)
-    else fold.add(alert, endMicros)
+    if (aggregator === null) emit(alert)
+    else aggregator.add(alert, endMicros)
   }
   return {
-    raise: take,
-    hold() {
-      held++
+    /** @param clockMicros - by how much the packets' clock was set since the record began */
+    raise: (record: FlowRecord, verdict: AgentVerdict, clockMicros?: number): void =>
+      take(record, verdict, clockMicros),
+    /** A novel verdict of which no alert is to be given. */
+    hold(): void {
+      totals.held++
     },
-    announce(record, rule, fact, isOfResponder) {
-      announced++
+    /** What is known of a device without a verdict; `fact` says it as a sentence, where the rule alone does not. */
+    announce(record: FlowRecord, rule: FactRule, fact?: string, isOfResponder?: boolean): void {
+      totals.announced++
       const said = {
         ...(fact === undefined ? {} : { fact }),
         ...(isOfResponder === undefined ? {} : { isOfResponder }),
       }
       take(record, { score: null, novel: true, rule, early: false, ...said, ...options.model })
     },
-    tell(notice) {
-      told++
+    /** An event of the agent itself. */
+    tell(notice: Notice): void {
+      totals.told++
       put(encodeNotice(notice, interfaceName))
     },
-    report(incident, change) {
-      incidentReports++
+    report(incident: Incident, change: IncidentChange): void {
+      totals.incidentReports++
       const peers = incident.contacts.map(({ peer }) => peer)
       const names = context.peerNamesOf?.(incident.key, [...new Set(peers)])
       put(encodeIncidentEvent(incident, change, interfaceName, names))
     },
-    suppressBy(next) {
+    suppressBy(next: Suppression): void {
       suppression = next
     },
-    advance(nowMicros) {
-      fold?.advance(nowMicros)
+    advance(nowMicros: number): void {
+      aggregator?.advance(nowMicros)
       options.incidents?.advance(nowMicros)
     },
-    clockSet(byMicros) {
-      fold?.clockSet(byMicros)
+    /** The packets' clock was set: what waits goes on waiting as long as it would have. */
+    clockSet(byMicros: number): void {
+      aggregator?.clockSet(byMicros)
       options.losses.clockSet(byMicros)
       options.incidents?.clockSet(byMicros)
     },
-    flush() {
-      fold?.flush()
+    flush(): void {
+      aggregator?.flush()
       options.incidents?.flush()
     },
-    totals: () => ({
-      raised,
-      held,
-      announced,
-      answered,
-      suppressed,
-      given,
-      told,
-      incidentReports,
-      folded: fold?.folded ?? 0,
-      summaries: fold?.summaries ?? 0,
+    totals: (): AlertTotals => ({
+      ...totals,
+      folded: aggregator?.folded ?? 0,
+      summaries: aggregator?.summaries ?? 0,
     }),
   }
 }

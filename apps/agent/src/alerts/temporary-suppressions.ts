@@ -1,8 +1,6 @@
 /**
- * Temporary suppressions: rules that a person has made at the running agent, each with its end.
- *
- * They are kept in the state folder, tried after those of the configuration, and bounded in number and in length. A rule
- * is told from others by its name, which it is given here.
+ * Temporary suppressions: rules that a person has made at the running agent, each with its end and a name given here. They are
+ * kept in the state folder, tried after those of the configuration, and bounded in number and in length.
  */
 import { join } from 'node:path'
 import { ArgumentError, FormatError } from '@oddflow/core'
@@ -17,16 +15,7 @@ export interface TemporaryRule extends SuppressionRule {
   readonly endsMicros: number
 }
 
-export interface TemporarySuppressions {
-  take(alert: Alert, nowMicros: number): string | null
-  /** Resolves when it is kept and in force. Rejects with ArgumentError for what is no rule, and as `write` does: then it is neither. */
-  add(asked: unknown, nowMicros: number): Promise<TemporaryRule>
-  /** False where there is none of that name. Rejects as `write` does: then the rule stays. */
-  remove(name: string): Promise<boolean>
-  /** The wall clock was set by so much: rules last as long as they would have, after a restart too. */
-  clockSet(byMicros: number): void
-  list(nowMicros: number): readonly (TemporaryRule & { readonly suppressed: number })[]
-}
+export type TemporarySuppressions = ReturnType<typeof createTemporarySuppressions>
 
 const MAXIMUM_RULES = 64
 const MAXIMUM_MINUTES = 30 * 1440
@@ -41,7 +30,7 @@ interface Kept {
 export function createTemporarySuppressions(
   known: readonly TemporaryRule[],
   write: ((rules: readonly TemporaryRule[]) => Promise<void>) | null,
-): TemporarySuppressions {
+) {
   let kept: readonly Kept[] = known.slice(0, MAXIMUM_RULES).map(keep)
   /** Added to the wall clock it is what the clock would show had it never been set; rules in memory end by that. */
   let steadyMicros = 0
@@ -77,7 +66,7 @@ export function createTemporarySuppressions(
     }
   }
   return {
-    take(alert, nowMicros) {
+    take(alert: Alert, nowMicros: number): string | null {
       if (kept.length === 0) return null
       forgetEnded(nowMicros + steadyMicros)
       for (const { suppression } of kept) {
@@ -86,7 +75,8 @@ export function createTemporarySuppressions(
       }
       return null
     },
-    add(asked, nowMicros) {
+    /** Resolves when it is kept and in force. Rejects with ArgumentError for what is no rule, and as `write` does: then it is neither. */
+    add(asked: unknown, nowMicros: number): Promise<TemporaryRule> {
       // its turn may come after a step of the clock
       const atMicros = nowMicros + steadyMicros
       return inTurn(async () => {
@@ -100,18 +90,20 @@ export function createTemporarySuppressions(
         return ofNow(one.rule)
       })
     },
-    remove: (name) =>
+    /** False where there is none of that name. Rejects as `write` does: then the rule stays. */
+    remove: (name: string): Promise<boolean> =>
       inTurn(async () => {
         const left = kept.filter(({ rule }) => rule.name !== name)
         if (left.length === kept.length) return false
         await put(left)
         return true
       }),
-    clockSet(byMicros) {
+    /** The wall clock was set: rules last as long as they would have, after a restart too. */
+    clockSet(byMicros: number): void {
       steadyMicros -= byMicros
       if (kept.length > 0) void inTurn(async () => write?.(rulesOf(kept))).catch(() => undefined)
     },
-    list(nowMicros) {
+    list(nowMicros: number): readonly (TemporaryRule & { readonly suppressed: number })[] {
       forgetEnded(nowMicros + steadyMicros)
       return kept.map(({ rule, suppression }) => ({
         ...ofNow(rule),

@@ -1,9 +1,7 @@
 /**
- * Calibration: what was seen of a network's normal flows, as far as a threshold for an alert budget needs it: the
- * lowest scores under one model, how many there were, how long that took, and how many were whose.
- *
- * Plain data, kept as JSON: in a file that `oddflow-agent calibrate` made, or in the state folder of an agent that
- * calibrates itself. A file may be a stranger's: everything in it is checked.
+ * Calibration: what a threshold for an alert budget needs of a network's normal flows: the lowest scores under one model, how
+ * many there were, how long that took, and how many each device had. Kept as JSON in a file that `oddflow-agent calibrate`
+ * made or in the state folder; everything read is checked.
  */
 import { ArgumentError, FormatError } from '@oddflow/core'
 import { createTailScoreCollector, type TailScores } from '@oddflow/detectors'
@@ -26,44 +24,37 @@ const KIND = 'oddflow-calibration'
 const VERSION = 1
 export const MICROS_PER_DAY = 86_400_000_000
 
-export interface Calibrator {
-  addScore(score: number, device: string): void
-  addOnePacketNovel(): void
-  addWatched(micros: number): void
-  snapshot(): Calibration
-  readonly flows: number
-  readonly watchedMicros: number
-}
+export type Calibrator = ReturnType<typeof createCalibrator>
 
-export function createCalibrator(model: string, earlier: Calibration | null = null): Calibrator {
+export function createCalibrator(model: string, earlier: Calibration | null = null) {
   const scores = createTailScoreCollector(undefined, earlier?.scores)
   const flowsByDevice = new Map(earlier?.flowsByDevice)
   let watchedMicros = earlier?.watchedMicros ?? 0
   let onePacketNovel = earlier?.onePacketNovel ?? 0
   return {
-    addScore(score, device) {
+    addScore(score: number, device: string): void {
       scores.add(score)
       const flows = flowsByDevice.get(device)
       if (flows !== undefined) flowsByDevice.set(device, flows + 1)
       else if (flowsByDevice.size < MAXIMUM_DEVICES) flowsByDevice.set(device, 1)
     },
-    addOnePacketNovel() {
+    addOnePacketNovel(): void {
       onePacketNovel++
     },
-    addWatched(micros) {
+    addWatched(micros: number): void {
       if (micros > 0) watchedMicros += micros
     },
-    snapshot: () => ({
+    snapshot: (): Calibration => ({
       model,
       scores: scores.snapshot(),
       watchedMicros,
       flowsByDevice: new Map(flowsByDevice),
       onePacketNovel,
     }),
-    get flows() {
+    get flows(): number {
       return scores.count
     },
-    get watchedMicros() {
+    get watchedMicros(): number {
       return watchedMicros
     },
   }

@@ -1,9 +1,4 @@
-/**
- * IncidentRate: incidents a day, which is what a budget of false alerts is held against: people read incidents, not flow alerts.
- *
- * Counted are incidents that were reported as opened in this run, but those that were answered as an attack. Time is that of the
- * packets while devices are watched; where the budget is a device's it is counted for each of them.
- */
+/** Incidents a day, which a budget of false alerts is held against: people read incidents, not flow alerts. */
 import { type Interval, poissonInterval } from '@oddflow/detectors'
 import type { BudgetSettings } from '../config/settings.js'
 import { MICROS_PER_DAY } from './calibration.js'
@@ -20,33 +15,27 @@ export interface IncidentRateReport {
   readonly allowedPerDay: number | null
 }
 
-export interface IncidentRate {
-  opened(incident: string): void
-  /** @param watched - devices that are watched now */
-  advance(nowMicros: number, watched: number): void
-  /** @param isAttack - whether an incident was answered so */
-  report(isAttack: (incident: string) => boolean): IncidentRateReport
-}
-
 /** More are counted, and taken for no attacks. */
 const MAXIMUM_REMEMBERED = 4096
 /** Longer without a packet is a clock that was set, or an agent that was not there. */
 const LONGEST_SILENCE_MICROS = MICROS_PER_DAY / 24
 
-/** @param budget - null where there is none. */
-export function createIncidentRate(
-  budget: Pick<BudgetSettings, 'falseAlertsPerDay' | 'per'> | null,
-): IncidentRate {
+/**
+ * Counts incidents opened in this run, but for those answered as an attack. Time is that of the packets while devices are
+ * watched; where the budget is a device's it is counted for each of them. @param budget - null where there is none.
+ */
+export function createIncidentRate(budget: Pick<BudgetSettings, 'falseAlertsPerDay' | 'per'> | null) {
   const incidents = new Set<string>()
   let opened = 0
   let latestMicros: number | null = null
   let exposureMicros = 0
   return {
-    opened(incident) {
+    opened(incident: string): void {
       opened++
       if (incidents.size < MAXIMUM_REMEMBERED) incidents.add(incident)
     },
-    advance(nowMicros, watched) {
+    /** @param watched - devices that are watched now */
+    advance(nowMicros: number, watched: number): void {
       if (!Number.isFinite(nowMicros)) return
       const passed = latestMicros === null ? 0 : nowMicros - latestMicros
       // packets that are a little late take nothing back
@@ -54,7 +43,7 @@ export function createIncidentRate(
       const shares = budget?.per === 'network' ? Math.min(1, watched) : watched
       exposureMicros += Math.min(Math.max(0, passed), LONGEST_SILENCE_MICROS) * shares
     },
-    report(isAttack) {
+    report(isAttack: (incident: string) => boolean): IncidentRateReport {
       const attacks = [...incidents].filter(isAttack).length
       const days = exposureMicros / MICROS_PER_DAY
       const { low, high } = poissonInterval(opened - attacks)

@@ -1,51 +1,12 @@
-/**
- * CaptureClock: what time it is in the traffic, when no packet says so.
- *
- * Flows end and windows close by the packets' own time. Live traffic may fall silent, and a verdict must not
- * wait for the next packet: then the time is the latest packet's plus what has passed since it came. Of a
- * recording nothing follows from how long it takes to read. An interface is live; a file is not; a pipe is
- * live if its packets are stamped with about the present time when they come.
- *
- * Recorders deliver packets a little out of order, so the clock is kept a moment behind.
- */
+/** Clocks: those of the machine, whether they were set, and the time in the traffic. */
 import { uptime } from 'node:os'
 import type { Device, DeviceState } from '../devices/device.js'
-
-/**
- * ClockWatch: whether the machine's clock was set, the machine was suspended, or this process did not run.
- *
- * Between two looks the three clocks tell them apart:
- *
- *                          wall    since boot    monotonic
- *     the clock was set     +S         0             0
- *     suspended for T       +T        +T             0
- *     stopped for T         +T        +T            +T     (SIGSTOP, a debugger, no processor; nobody looked meanwhile)
- *
- * Between two runs nobody looks; what was kept is compared with the first packet (stepSince).
- *
- * A clock that is slewed (ntpd, chrony) gains half a millisecond a second at most, and is never a step.
- */
 
 interface ClockChange {
   /** By which the wall clock was set, forward or back; 0: it was not. */
   readonly setMicros: number
-  /** 0: it was not. */
   readonly suspendedSeconds: number
-  /** 0: it ran. */
   readonly stoppedSeconds: number
-}
-
-interface ClockWatch {
-  /** To be called several times a second, and before packets are worked on. What has happened; null: nothing. */
-  look(): ClockChange | null
-  /** How often each has happened. */
-  readonly counts: ClockCounts
-}
-
-interface ClockCounts {
-  readonly set: number
-  readonly suspended: number
-  readonly stopped: number
 }
 
 /** Steps that are less are no step: what waits for packets waits longer. */
@@ -57,10 +18,18 @@ const LEAST_STOP_MILLIS = 3000
 const TOGETHER_MILLIS = 20
 const ATTEMPTS = 5
 
-export function createClockWatch(
-  clock: Pick<Clock, 'wallMicros' | 'monotonicMillis' | 'bootMillis'>,
-): ClockWatch {
-  const counts = { set: 0, suspended: 0, stopped: 0 }
+/**
+ * Whether the machine's clock was set, the machine was suspended, or this process did not run, by three clocks:
+ *
+ *                          wall    since boot    monotonic
+ *     the clock was set     +S         0             0
+ *     suspended for T       +T        +T             0
+ *     stopped for T         +T        +T            +T     (SIGSTOP, a debugger, no processor)
+ *
+ * A clock that is slewed (ntpd, chrony) gains half a millisecond a second at most, and is never a step. Between two runs
+ * stepSince compares what was kept with the first packet.
+ */
+export function createClockWatch(clock: Pick<Clock, 'wallMicros' | 'monotonicMillis' | 'bootMillis'>) {
   /** Wall clock and monotonic clock at about the same time; null where the process was always interrupted. */
   const read = (): { wallMillis: number; millis: number } | null => {
     for (let i = 0; i < ATTEMPTS; i++) {
@@ -74,7 +43,8 @@ export function createClockWatch(
   let last = read()
   let suspended = suspendedMillis()
   return {
-    look() {
+    /** To be called several times a second, and before packets are worked on. null: nothing has happened. */
+    look(): ClockChange | null {
       const now = read()
       if (now === null) return null
       const before = last
@@ -94,17 +64,11 @@ export function createClockWatch(
         if (Math.abs(step) < LEAST_STEP_MILLIS) step = 0
       } else step = 0
       if (step === 0 && slept === 0 && stopped === 0) return null
-      if (step !== 0) counts.set++
-      if (slept > 0) counts.suspended++
-      if (stopped > 0) counts.stopped++
       return {
         setMicros: Math.round(1000 * step),
         suspendedSeconds: slept / 1000,
         stoppedSeconds: stopped / 1000,
       }
-    },
-    get counts() {
-      return { ...counts }
     },
   }
 }
@@ -115,9 +79,8 @@ const FUTURE_MICROS = 60_000_000
 const LONGEST_SILENCE_MICROS = 3_600_000_000
 
 /**
- * By how much kept times are to move when the first packet comes: all of them where they are in the future, so that nothing
- * waits until then; those of devices that learn where the last packet was long ago, so that nobody learns from a time in which
- * nothing was seen. null: they are right.
+ * By how much kept times move when the first packet comes: all of them where they are in the future, so that nothing waits
+ * until then; those of devices that learn where the last packet was long ago, since a time without packets teaches nothing.
  */
 export function stepSince(
   known: readonly Device[],
@@ -141,19 +104,13 @@ export function secondsText(exactSeconds: number): string {
   return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`
 }
 
-/**
- * Clock: time and waiting, passed in, so that tests can let an hour pass in no time and make clocks jump.
- *
- * Three times are kept apart: `wallMicros` is what packets are stamped with and may jump; `monotonicMillis`
- * never runs backwards, and every waiting is measured by it; `bootMillis` does neither and runs on while the machine is suspended.
- */
-
+/** Time and waiting, passed in, so that tests can let an hour pass in no time and make clocks jump. */
 export interface Clock {
-  /** Microseconds since 1970. */
+  /** Microseconds since 1970, as packets are stamped; may jump. */
   wallMicros(): number
-  /** Milliseconds since some moment; never less than before. */
+  /** Milliseconds since some moment; never less than before. Every waiting is measured by it. */
   monotonicMillis(): number
-  /** Milliseconds since the machine was started, to about ten; those in which it was suspended count. */
+  /** Milliseconds since the machine was started, to about ten; runs on while the machine is suspended. */
   bootMillis(): number
   /** Resolves after so long, or at once when `signal` is aborted. Never rejects. */
   sleep(millis: number, signal?: AbortSignal): Promise<void>
@@ -194,6 +151,11 @@ const SLACK_MICROS = 250_000
 /** A pipe whose packets are older than this is a recording. */
 const PRESENT_MICROS = 60_000_000
 
+/**
+ * What time it is in the traffic, when no packet says so: live traffic may fall silent, and a verdict must not wait for the
+ * next packet, so the time is the latest packet's plus what has passed since. An interface is live; a file is not; a pipe is
+ * if its packets have about the present time. Packets come a little out of order, so the clock is kept a moment behind.
+ */
 export class CaptureClock {
   readonly #clock: Clock
   readonly #liveness: Liveness
@@ -216,15 +178,12 @@ export class CaptureClock {
       (this.#liveness === 'by-time' && Math.abs(this.#clock.wallMicros() - latestMicros) < PRESENT_MICROS)
   }
 
-  /**
-   * The process did not run for a while. What came meanwhile is still to be read, so time goes on from the latest packet
-   * that was.
-   */
+  /** The process did not run for a while. What came meanwhile is still to be read: time goes on from the latest packet. */
   resume(): void {
     this.#cameMillis = this.#clock.monotonicMillis()
   }
 
-  /** No packet older than this is to come; null where nobody knows. */
+  /** No packet older than this is to come; null where the input is not live. */
   nowMicros(): number | null {
     if (!this.#isLive) return null
     const passedMicros = Math.round(1000 * (this.#clock.monotonicMillis() - this.#cameMillis))

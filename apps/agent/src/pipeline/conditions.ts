@@ -1,48 +1,34 @@
-/**
- * Condition: whether the agent watches as it should, cause by cause.
- *
- * A cause that begins is told once to the log and to every output, and once more when it is over; /healthz and the
- * dashboard have its reason meanwhile.
- */
+/** Whether the agent watches as it should: silence, lost packets, doubtful packets, and the causes for which it does not. */
 
 import { type PacketCheckCounts, packetCheckWarnings } from '@oddflow/capture'
 import type { Notice } from '../alerts/notice.js'
 import type { Clock } from '../input/clocks.js'
 import type { Log } from '../log.js'
 
-/**
- * Silence: how long no packet has come, and whether that is longer than this network is ever silent.
- *
- * Nothing says how silent a network may be: a filter may leave one packet an hour. So the limit is LEAST_SECONDS at first, and
- * from then on three times the longest silence that has ended. Seconds are ticks of the running agent: the time in which it is
- * stopped or suspended is none.
- */
-interface Silence {
-  /** IP packets have come. */
-  end(): void
-  /** Packets have come that may or may not be IP: of another protocol, or in an encapsulation that is not read. */
-  others(): void
-  /** To be called every second. Why it has been silent for too long; null where it has not. */
-  tick(): string | null
-}
-
 const LEAST_SECONDS = 600
 const TIMES = 3
 
-export function createSilence(): Silence {
+/**
+ * How long no packet has come, and whether that is longer than this network is ever silent: LEAST_SECONDS at first, then three
+ * times the longest silence that has ended. Seconds are ticks, so the time in which the agent is stopped or suspended is none.
+ */
+export function createSilence() {
   let seconds = 0
   let longest = 0
   let haveOthersCome = false
   return {
+    /** IP packets have come. */
     end() {
       longest = Math.max(longest, seconds)
       seconds = 0
       haveOthersCome = false
     },
+    /** Packets have come that may or may not be IP: of another protocol, or in an encapsulation that is not read. */
     others() {
       haveOthersCome = true
     },
-    tick() {
+    /** To be called every second. Why it has been silent for too long; null where it has not. */
+    tick(): string | null {
       seconds++
       const limit = Math.max(LEAST_SECONDS, TIMES * longest)
       if (seconds <= limit) return null
@@ -54,30 +40,22 @@ export function createSilence(): Silence {
   }
 }
 
-/**
- * LossHistory: how many packets were lost since a time, so that an alert can say what its flow may miss.
- *
- * A checkpoint is the packets' time at which the count of losses was seen to have grown. As the kernel's count is
- * asked for now and then, a loss may have been earlier than its checkpoint, and never later: what is told of a
- * window is what was learnt of since it began. The last CHECKPOINTS are kept; those before are added to the oldest,
- * so that a window that begins before it is told of too many rather than too few.
- */
 const CHECKPOINTS = 256
 
-export interface LossHistory {
-  /** Losses up to now, as of the packets' time. */
-  note(atMicros: number, lostPackets: number): void
-  /** Packets lost from a time to now. */
-  since(startMicros: number): number
-  /** The packets' clock was set by so much. */
-  clockSet(byMicros: number): void
-}
+export type LossHistory = ReturnType<typeof createLossHistory>
 
-export function createLossHistory(): LossHistory {
+/**
+ * How many packets were lost since a time, so that an alert can say what its flow may miss. A loss may have been earlier than
+ * its checkpoint, since the kernel's count is asked for now and then. Checkpoints that are forgotten are added to the oldest:
+ * a window that begins before it has too many losses rather than too few.
+ */
+export function createLossHistory() {
+  /** The packets' times at which the count was seen to have grown. */
   const checkpoints: { atMicros: number; before: number }[] = []
   let total = 0
   return {
-    note(atMicros, lostPackets) {
+    /** Losses up to now, as of the packets' time. */
+    note(atMicros: number, lostPackets: number): void {
       if (lostPackets <= total) return
       checkpoints.push({ atMicros, before: total })
       if (checkpoints.length > CHECKPOINTS) {
@@ -86,22 +64,22 @@ export function createLossHistory(): LossHistory {
       }
       total = lostPackets
     },
-    since(startMicros) {
+    /** Packets lost from a time to now. */
+    since(startMicros: number): number {
       const first = checkpoints.find(({ atMicros }) => atMicros >= startMicros)
       return first === undefined ? 0 : total - first.before
     },
-    clockSet(byMicros) {
+    /** The packets' clock was set. */
+    clockSet(byMicros: number): void {
       for (const checkpoint of checkpoints) checkpoint.atMicros += byMicros
     },
   }
 }
 
 /**
- * Warnings of copied packets and wrong checksums, each problem once. Judged are the packets since the last look, so that a
- * mirror port that is set up later is noticed too.
+ * Warnings of copied packets and wrong checksums, each problem once, from the packets since the last look: a mirror port may
+ * be set up later. @returns a look at the counts, if at least `least` packets have come since the last one.
  */
-
-/** @returns a look at the counts, if at least `least` packets have come since the last one. */
 export function createPacketWarnings(
   counts: Readonly<PacketCheckCounts>,
   warn: (line: string) => void,
@@ -133,17 +111,15 @@ interface ConditionOptions {
   readonly tell: (notice: Notice) => void
 }
 
-interface Condition {
-  /** @param reason - a sentence; null: the cause is over, or was none. */
-  set(cause: Cause, reason: string | null): void
-  /** Of the causes that there are, the earliest first. */
-  readonly reasons: readonly string[]
-}
-
-export function createCondition({ clock, log, tell }: ConditionOptions): Condition {
+/**
+ * Why the agent does not watch as it should, cause by cause. One that begins is reported once to the log and to every output,
+ * and once more when it is over.
+ */
+export function createCondition({ clock, log, tell }: ConditionOptions) {
   const causes = new Map<Cause, { reason: string; readonly sinceMillis: number }>()
   return {
-    set(cause, reason) {
+    /** @param reason - a sentence; null: the cause is over, or was none. */
+    set(cause: Cause, reason: string | null): void {
       const before = causes.get(cause)
       if (reason !== null) {
         if (before !== undefined) {
@@ -162,7 +138,8 @@ export function createCondition({ clock, log, tell }: ConditionOptions): Conditi
       log.info(`recovered: ${summary}`)
       tell({ rule: 'recovered', atMicros: clock.wallMicros(), summary, numbers: { seconds } })
     },
-    get reasons() {
+    /** The earliest first. */
+    get reasons(): readonly string[] {
       return [...causes.values()].map(({ reason }) => reason)
     },
   }

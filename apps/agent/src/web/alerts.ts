@@ -9,11 +9,8 @@ import type { Log } from '../log.js'
 import type { AlertEvent, NoticeEvent, ScoreMinute } from '../page/api.js'
 
 /**
- * RecentAlerts: what the dashboard lists, kept over a restart in `recent-alerts.json` in the state folder.
- *
- * A list to look at, not a record: alerts are safe in the spool and the EVE file. So it is written at most twice a
- * minute and at the end, and a kill costs it what came since. What is read back is checked as far as the page
- * looks into it, and bounded as the feed is.
+ * RecentAlerts: what the dashboard lists, kept over a restart in `recent-alerts.json`. A list to look at, not a record: it is
+ * written at most twice a minute and at the end. What is read back is checked as far as the page looks into it.
  */
 
 const KIND = 'oddflow-recent-alerts'
@@ -124,21 +121,7 @@ function pathIn(folder: string): string {
   return join(folder, 'recent-alerts.json')
 }
 
-/**
- * ScoreHistory: how far from the threshold the flows of the last two hours were, minute by minute.
- *
- * A minute (of the packets' time) keeps its verdicts' number, how many were novel, the lowest decision (score −
- * threshold), and a sample of SAMPLE decisions for their median: the first ones, then every second, every fourth and so on,
- * so that it spreads over the minute without chance. What is older than the window goes.
- */
-
-export interface ScoreHistory {
-  /** @param decision - score − threshold; null where another rule decided. */
-  note(atMicros: number, novel: boolean, decision: number | null): void
-  minutes(): ScoreMinute[]
-  /** The packets' clock was set by so much. */
-  clockSet(byMicros: number): void
-}
+export type ScoreHistory = ReturnType<typeof createScoreHistory>
 
 const MINUTE_MICROS = 60_000_000
 const MINUTES = 120
@@ -154,7 +137,12 @@ interface Minute {
   sample: number[]
 }
 
-export function createScoreHistory(): ScoreHistory {
+/**
+ * How far from the threshold the flows of the last two hours were, by minutes of the packets' time: the number of verdicts and
+ * of novel ones, the lowest decision (score − threshold), and a sample of decisions for their median: the first ones, then
+ * every second, every fourth and so on, so that it spreads over the minute without chance.
+ */
+export function createScoreHistory() {
   /** Ascending; a late packet's minute may be missing, and then counts with the next. */
   const minutes: Minute[] = []
 
@@ -169,7 +157,8 @@ export function createScoreHistory(): ScoreHistory {
     return minute
   }
   return {
-    note(atMicros, novel, decision) {
+    /** @param decision - score − threshold; null where another rule decided. */
+    note(atMicros: number, novel: boolean, decision: number | null): void {
       const minute = minuteOf(Math.floor(atMicros / MINUTE_MICROS))
       minute.flows++
       if (novel) minute.novel++
@@ -181,11 +170,12 @@ export function createScoreHistory(): ScoreHistory {
       minute.sample = minute.sample.filter((_, i) => i % 2 === 0)
       minute.stride *= 2
     },
-    clockSet(byMicros) {
+    /** The packets' clock was set. */
+    clockSet(byMicros: number): void {
       const byMinutes = Math.round(byMicros / MINUTE_MICROS)
       for (const minute of minutes) minute.number += byMinutes
     },
-    minutes: () =>
+    minutes: (): ScoreMinute[] =>
       minutes.map(({ number, flows, novel, lowest, sample }) => ({
         atMicros: number * MINUTE_MICROS,
         flows,
@@ -196,18 +186,16 @@ export function createScoreHistory(): ScoreHistory {
   }
 }
 
-/** AlertFeed: the last alerts, as they were encoded for the outputs, bounded in number and in bytes. */
-export interface AlertFeed {
-  add(line: Uint8Array): void
-  /** Alerts from number `from` on, or what there is of them, as a JSON array; `next` is the number to ask for next. */
-  since(from: number): { json: string; next: number }
-}
+export type AlertFeed = ReturnType<typeof createAlertFeed>
 
 const MAXIMUM_ALERTS = 100
 const MAXIMUM_BYTES = 524_288
 
-/** @param known - those of an earlier run, the oldest first. */
-export function createAlertFeed(known: readonly Uint8Array[] = []): AlertFeed {
+/**
+ * The last alerts, as they were encoded for the outputs, bounded in number and in bytes.
+ * @param known - those of an earlier run, the oldest first.
+ */
+export function createAlertFeed(known: readonly Uint8Array[] = []) {
   const lines: Uint8Array[] = []
   let first = 0
   let bytes = 0
@@ -223,18 +211,14 @@ export function createAlertFeed(known: readonly Uint8Array[] = []): AlertFeed {
   for (const line of known) add(line)
   return {
     add,
-    since(from) {
+    /** Alerts from number `from` on, or what there is of them, as a JSON array; `next` is the number to ask for next. */
+    since(from: number): { json: string; next: number } {
       const next = first + lines.length
       // a page from before a restart has a larger number than there is, and begins anew
       const begin = from > next ? 0 : Math.max(0, from - first)
       const decoder = new TextDecoder()
-      return {
-        json: `[${lines
-          .slice(begin)
-          .map((line) => decoder.decode(line))
-          .join(',')}]`,
-        next,
-      }
+      const texts = lines.slice(begin).map((line) => decoder.decode(line))
+      return { json: `[${texts.join(',')}]`, next }
     },
   }
 }

@@ -1,9 +1,4 @@
-/**
- * The dashboard's token: what a browser has to know before it is told anything.
- *
- * 32 random bytes, made at the first start and kept in the state folder, where only the agent's user may read it, with the
- * sessions that were signed out. Whoever takes the file away makes all who have signed in sign in again, by a new token.
- */
+/** The dashboard's sessions and the token by which a browser signs in. */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { join } from 'node:path'
 import { FormatError } from '@oddflow/core'
@@ -13,34 +8,13 @@ import { readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Clock } from '../input/clocks.js'
 import type { Log } from '../log.js'
 
-/**
- * Sessions: a browser that has shown the token gets a cookie, and others are refused.
- *
- * The cookie is the time at which it ends, a random id, and a keyed hash (HMAC-SHA-256) of both under the token: a restart
- * signs nobody out, and a new token signs out all. Sessions that were signed out are remembered until their
- * end. All comparisons take the same time whatever is wrong.
- *
- * Wrong tokens lock nobody out: the token has 256 random bits, so guesses are hopeless, and a lock would only serve those
- * who want to keep the owner out.
- */
-
 /** A session that was signed out before its end. */
 export interface EndedSession {
   readonly id: string
   readonly endsSeconds: number
 }
 
-export interface Sessions {
-  /** A code for a link: its first use within CODE_SECONDS signs in. */
-  makeCode(): string
-  /** The value of a cookie for a code, which is worth nothing afterwards; null where there is no such code. */
-  redeem(code: string): string | null
-  /** The value of a cookie for who shows the token; null where it is another. */
-  signIn(token: string): string | null
-  isSignedIn(cookie: string): boolean
-  /** From now on the cookie is worth nothing. Resolves when that is kept. */
-  signOut(cookie: string): Promise<void>
-}
+export type Sessions = ReturnType<typeof createSessions>
 
 export const SESSION_SECONDS = 7 * 86_400
 export const CODE_SECONDS = 300
@@ -51,6 +25,10 @@ const MAXIMUM_ENDED = 1000
 const COOKIE = /^(\d{1,12})\.([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/
 
 /**
+ * A browser that has shown the token gets a cookie: the time at which it ends, a random id, and a keyed hash (HMAC-SHA-256) of
+ * both under the token. So a restart signs out no session, and a new token all of them. Comparisons take the same time
+ * whatever is wrong. Wrong tokens lock no client out: of 256 random bits none is guessed, and a lock would serve an attacker.
+ *
  * @param known - sessions that were signed out in earlier runs.
  * @param write - keeps those that were signed out.
  */
@@ -59,7 +37,7 @@ export function createSessions(
   clock: Clock,
   known: readonly EndedSession[],
   write: (ended: readonly EndedSession[]) => Promise<void>,
-): Sessions {
+) {
   const mark = (text: string): Buffer => createHmac('sha256', token).update(text).digest()
   const isSame = (a: string, b: string): boolean => timingSafeEqual(mark(a), mark(b))
   let ended = [...known]
@@ -80,26 +58,30 @@ export function createSessions(
   }
   const isEnded = (id: string): boolean => ended.some((each) => each.id === id)
   return {
-    signIn(shown) {
+    /** The value of a cookie for who shows the token; null where it is another. */
+    signIn(shown: string): string | null {
       return isSame(shown, token) ? newSession() : null
     },
-    makeCode() {
+    /** A code for a link: its first use within CODE_SECONDS signs in. */
+    makeCode(): string {
       const code = randomBytes(16).toString('base64url')
       codes.set(mark(`code ${code}`).toString('base64url'), clock.monotonicMillis() + 1000 * CODE_SECONDS)
       for (const [oldest] of codes) if (codes.size > MAXIMUM_CODES) codes.delete(oldest)
       return code
     },
-    redeem(code) {
+    /** The value of a cookie for a code, which is worth nothing afterwards; null where there is no such code. */
+    redeem(code: string): string | null {
       const key = mark(`code ${code}`).toString('base64url')
       const endsMillis = codes.get(key) ?? 0
       codes.delete(key)
       return endsMillis > clock.monotonicMillis() ? newSession() : null
     },
-    isSignedIn(cookie) {
+    isSignedIn(cookie: string): boolean {
       const session = sessionOf(cookie)
       return session !== null && !isEnded(session.id)
     },
-    async signOut(cookie) {
+    /** From now on the cookie is worth nothing. Resolves when that is kept. */
+    async signOut(cookie: string): Promise<void> {
       const session = sessionOf(cookie)
       if (session === null || isEnded(session.id)) return
       ended = [...ended, session]
@@ -124,7 +106,10 @@ const TokenSchema = object({
   ended: optional(array(object({ id: string(), endsSeconds: pipe(number(), finite()) })), []),
 })
 
-/** Where the file holds something else, a new one is made. Rejects with the error of the file system. */
+/**
+ * The token of the state folder, which only the agent's user may read, or a new one at the first start. Removing the file
+ * signs out all sessions. Where the file holds something else, a new one is made. Rejects with the error of the file system.
+ */
 export async function openToken(
   files: FileSystem,
   folder: string,

@@ -1,22 +1,7 @@
-/**
- * The dashboard's live updates: server-sent events (HTML standard, section 9.2), each with the parts of the state that changed.
- *
- * The state is made once a second for all streams, and only while there is one. The first event of a stream has all of it. A browser
- * that reads slowly is skipped, and gets all of it when it has caught up: a stream never holds more than one event.
- */
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '../input/clocks.js'
 import type { AgentState } from '../page/api.js'
 import type { AlertFeed } from './alerts.js'
-
-export interface StateStreams {
-  /** Sends the state until the browser leaves or may not see it any more; false where there are MAXIMUM_STREAMS. */
-  open(response: ServerResponse, after: number, isAllowed: () => boolean): boolean
-  /** Sends what has changed. */
-  update(): void
-  /** All of the state, and the alerts from this number on. */
-  whole(after: number): string
-}
 
 interface Stream {
   readonly response: ServerResponse
@@ -29,12 +14,19 @@ interface Stream {
 const MAXIMUM_STREAMS = 8
 const UPDATE_MILLIS = 1000
 
+export type StateStreams = ReturnType<typeof createStateStreams>
+
+/**
+ * The dashboard's live updates: server-sent events (HTML standard, section 9.2) with the parts of the state that changed, made
+ * once a second while there is a stream. The first event of a stream has the whole state, and so has the next one for a
+ * browser that was too slow: a stream never holds more than one event.
+ */
 export function createStateStreams(
   clock: Clock,
   feed: AlertFeed,
   stateNow: () => Omit<AgentState, 'alerts' | 'next'>,
   headers: Readonly<Record<string, string>>,
-): StateStreams {
+) {
   const streams = new Set<Stream>()
   /** The parts of the state as JSON, by name. */
   const parts = new Map<string, string>()
@@ -69,7 +61,8 @@ export function createStateStreams(
   }
 
   return {
-    open(response, after, isAllowed) {
+    /** Sends the state until the browser leaves or may not see it any more; false where there are MAXIMUM_STREAMS. */
+    open(response: ServerResponse, after: number, isAllowed: () => boolean): boolean {
       if (streams.size >= MAXIMUM_STREAMS) return false
       update()
       const stream = { response, isAllowed, next: after, isBehind: false }
@@ -92,8 +85,10 @@ export function createStateStreams(
       send(stream, parts.keys())
       return true
     },
+    /** Sends what has changed. */
     update,
-    whole(after) {
+    /** All of the state, and the alerts from this number on. */
+    whole(after: number): string {
       update()
       return textOf(parts.keys(), after).text
     },

@@ -34,19 +34,17 @@ describe('a look at the clocks', () => {
       expect(watch.look()).toEqual({ setMicros: 1000 * step, suspendedSeconds: 0, stoppedSeconds: 0 })
       pass(250)
       expect(watch.look()).toBeNull()
-      expect(watch.counts).toEqual({ set: 1, suspended: 0, stopped: 0 })
     },
   )
 
   it('tells a suspend from that, and a suspend after which the clock was set', () => {
     const { watch, pass } = machine()
     pass(3_600_000, { monotonicMillis: 200 })
-    expect(watch.look()).toMatchObject({ setMicros: 0, stoppedSeconds: 0 })
+    expect(watch.look()).toMatchObject({ setMicros: 0, suspendedSeconds: 3599.8, stoppedSeconds: 0 })
     pass(3_600_000, { monotonicMillis: 200, wallMillis: 3_600_000 - 7_200_000 })
     const change = watch.look()
     expect(change?.setMicros).toBeCloseTo(-7_200_000_000, -5)
     expect(change?.suspendedSeconds).toBeCloseTo(3599.8, 1)
-    expect(watch.counts).toEqual({ set: 1, suspended: 2, stopped: 0 })
   })
 
   it('tells a process that was stopped, however long, and also one stopped between two clocks that it reads', () => {
@@ -65,7 +63,6 @@ describe('a look at the clocks', () => {
     })
     pass(250)
     expect(interrupted.look()).toEqual({ setMicros: 0, suspendedSeconds: 0, stoppedSeconds: 60.25 })
-    expect(interrupted.counts).toEqual({ set: 0, suspended: 0, stopped: 1 })
   })
 
   it('finds nothing in a clock that is slewed, at any looks', () => {
