@@ -23,13 +23,6 @@ import type { ShadowCounts } from './progress.js'
  * where the two differ is counted.
  */
 
-interface RoomDecider extends Decider {
-  readonly explain: AlertExplainer
-  /** Another base model from now on. */
-  setBase(model: JudgingModel): void
-  shadowCounts(): ShadowCounts
-}
-
 interface RoomDeciderOptions {
   readonly contract: FlowContract
   readonly row: Float64Array
@@ -43,7 +36,7 @@ interface RoomDeciderOptions {
 /** Explainers that are kept; one takes as much as its model. */
 const MAXIMUM_EXPLAINERS = 4
 
-export function createRoomDecider(options: RoomDeciderOptions): RoomDecider {
+export function createRoomDecider(options: RoomDeciderOptions) {
   const { contract, row, registry, scopeOf, localNetworks } = options
   let { base } = options
   const shadow = { bothNormal: 0, bothNovel: 0, onlyNow: 0, onlyTrained: 0 }
@@ -66,10 +59,11 @@ export function createRoomDecider(options: RoomDeciderOptions): RoomDecider {
   return {
     contract,
     row,
-    setBase(model) {
+    /** Another base model from now on. */
+    setBase(model: JudgingModel): void {
       base = model
     },
-    decide(record) {
+    decide(record: FlowRecord): AgentVerdict {
       const decision = peek(record)
       if (decision.shadow !== undefined) {
         const { novel } = decision.shadow
@@ -79,17 +73,17 @@ export function createRoomDecider(options: RoomDeciderOptions): RoomDecider {
       return decision
     },
     peek,
-    modelOf(device) {
+    modelOf(device: string): ReturnType<Decider['modelOf']> {
       const model = scopeOf(device)?.model ?? base
       return model === null
         ? null
         : { model: model.id, threshold: model.saved.threshold.value, saved: model.saved }
     },
-    rarity({ score, model }) {
+    rarity({ score, model }: Parameters<Decider['rarity']>[0]): ReturnType<Decider['rarity']> {
       const found = modelBy(model)
       return score === null || found === undefined ? null : scoreRarity(found.saved, score)
     },
-    explain(alert: Alert) {
+    explain(alert: Alert): ReturnType<AlertExplainer> {
       const model = modelBy(alert.model)
       if (model === undefined) return explainNothing(alert)
       let explainer = explainers.get(model.id)
@@ -100,7 +94,7 @@ export function createRoomDecider(options: RoomDeciderOptions): RoomDecider {
       }
       return explainer(alert)
     },
-    shadowCounts: () => ({ ...shadow }),
+    shadowCounts: (): ShadowCounts => ({ ...shadow }),
   }
 }
 

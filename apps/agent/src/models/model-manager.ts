@@ -1,27 +1,17 @@
 /**
- * ModelManager: models that are made on the gateway, one for each owner (a device, a group, or all).
+ * ModelManager: models that are made on the gateway, one for each scope (a device, a group, or all).
  *
  *     rows of a learning device → reservoir → (enough, for long enough) → a process trains → settled? → in force → proven?
  *
- * Here it is put together, and one training after another is started; each step is a file of its own:
+ * While a device is learning its rows go on being collected, also while its model proves itself. They are dropped when it is ready,
+ * or later where its model has not proved itself yet: until then only rows that the model finds normal are collected, and hardly
+ * any others. Until a scope has a model of its own the base model judges, where there is one. In force means written to disk, then used.
  *
- *     owner-registry         whose models there are, who learns, and the bounds of both
- *     learning-progress  what is enough
- *     train-owner        a training, and what comes of it
- *     teach-owner        a round of learning on (`learning`), from the rows of watched devices
- *     room-decider       verdicts and their reasons
- *     recall-owners      what an earlier run has left
+ * Reservoirs are bounded by `memoryBytes`: a scope that begins to learn reserves a whole one; those that find none wait, and are
+ * counted. Models are bounded by `maximumModels`. There is one training at a time.
  *
- * While a device is learning its rows go on being collected, also while its model proves itself; what it showed is let go when it is ready, or later where
- * its model has not proved itself yet: until then those go on being collected that the model finds normal, and hardly any others. Until an owner has a
- * model of its own the base model judges, where there is one, else nobody. In force means written to disk, then used.
- *
- * Bounded: reservoirs by `memoryBytes`, whole places being reserved as an owner begins; owners that find none wait, and are
- * counted. Models by `maximumModels`. One training at a time.
- *
- * Time is the packets'. The room has no clock: `tick` is called every second or so.
+ * Time is the packets'. The manager has no clock: `tick` is called every second or so.
  */
-
 import type { FlowContract } from '@oddflow/core'
 import { type FlowRecord, serviceName } from '@oddflow/flows'
 import type { Network } from '@oddflow/program'
@@ -31,18 +21,11 @@ import { createDevice, type Device, isEstablished } from '../devices/device.js'
 import type { Log } from '../log.js'
 import type { Decider } from '../pipeline/counters.js'
 import { createJudgingModel, createRoomDecider, type NamedModel } from './judging.js'
-import {
-  createScopeRegistry,
-  isOfNow,
-  type Learning,
-  type ModelScope,
-  noteOf,
-  type ScopeRegistry,
-  setNote,
-} from './model-scopes.js'
+import { isOfNow, type Learning, type ModelScope, noteOf, ScopeRegistry, setNote } from './model-scopes.js'
 import type { ModelStore } from './model-store.js'
 import {
   createLearningProgress,
+  type LearningProgress,
   type ModelsReport,
   mustLearn,
   reportScope,
@@ -171,42 +154,6 @@ export interface ModelManagerOptions {
   readonly faults: Pick<Log, 'warn'>
 }
 
-export interface ModelManager extends Decider {
-  readonly explain: AlertExplainer
-  /** Models of the same owners and contract as those that were given at the start take their place. */
-  replaceGiven(base: NamedModel | null, given: ReadonlyMap<string, NamedModel>): void
-  /** A verdict was given on a record of this device, which the table has counted. */
-  note(record: FlowRecord, device: Device, novel: boolean): void
-  /** A flow that was noted is one that no model is to learn. */
-  unlearn(device: string, row: Float64Array): void
-  /** The table knows a device no more. */
-  forget(device: string): void
-  /** Whether the device's model has shown that it keeps its promise, or was judged (progress.ts); null where that is not asked of it. */
-  isProven(device: string): boolean | null
-  /** The packets' clock was set by so much: nobody has learnt for longer or shorter. */
-  clockSet(byMicros: number): void
-  /** Packets have come up to this time. */
-  advance(nowMicros: number): void
-  /** Begins a training where one is due and none is under way. */
-  trainDue(): void
-  /** @param isKnown - whether a device is still on the table. */
-  tick(isKnown: (device: string) => boolean): void
-  /** The model before takes the place of the one in force. Why it cannot be done; null where it was. */
-  rollback(owner: string): Promise<string | null>
-  owners(): ScopeReport[]
-  /** Whether a model judges the device. */
-  isJudged(device: string): boolean
-  /** Of the owner that a device has; null where nothing is known of it. */
-  scopeReport(device: string): ScopeReport | null
-  /** Why owners that learn have no model of their last training, and how many wait for a place to learn. */
-  warnings(): readonly string[]
-  report(): ModelsReport
-  /** Keeps what was learnt; to be called now and then, and at the end. */
-  save(): Promise<void>
-  /** Ends when no training is under way. */
-  idle(): Promise<void>
-}
-
 const TICKS_BETWEEN_SAVES = 600
 const TICKS_BETWEEN_SWEEPS = 60
 /** Of the novel flows of a watched device one in so long is learnt, and one for so many rows: each of them was an alert. */
@@ -219,128 +166,145 @@ const WAITING_TOLD_MICROS = 3_600_000_000
 /** Devices of an owner that learn together and are counted. */
 const MAXIMUM_COUNTED = 4096
 
-function withMore(first: string, others: number): string {
-  return others === 0 ? first : `${first}; so it is with ${others} more`
-}
-
 /** `known`: the devices of an earlier run. Rejects as the store does. */
 export async function openModelManager(
   options: ModelManagerOptions,
   known: readonly Device[],
 ): Promise<ModelManager> {
-  const { contract, limits, store, log, scopeOf, seed } = options
+  const { contract, limits, store, scopeOf, seed, faults } = options
   const row = new Float64Array(contract.dimension)
   const shape = { dimension: contract.dimension, capacity: limits.rowsPerScope, seed }
   const places = Math.floor(limits.memoryBytes / reservoirBytes(shape))
-  const registry = createScopeRegistry({ places, maximumModels: limits.maximumModels }, row)
+  const registry = new ScopeRegistry(places, limits.maximumModels, row)
   const progress = createLearningProgress(options.devices, options.budget, limits.rowsPerScope, contract)
-  const teacher =
-    options.learning === null
-      ? null
-      : createScopeUpdater({
-          ...options,
-          learning: options.learning,
-          dimension: contract.dimension,
-          maximumDevices: options.devices.maximum,
-          registry,
-        })
-  const trainer = createScopeTrainer({
-    ...options,
-    registry,
-    progress,
-    stableShare: options.devices.stableShare,
-    onTrained: ({ name }) => teacher?.rows.drop(name),
-  })
-  const decider = createRoomDecider({
-    contract,
-    row,
-    registry,
-    scopeOf: (device) => registry.get(scopeOf(device)),
-    localNetworks: options.localNetworks,
-    base: options.base === null ? null : createJudgingModel(options.base, row),
-  })
   for (const [name, named] of options.given) registry.putInForce(registry.scope(name), named, null)
   const hasBase = options.base !== null
-  const damaged = await recallModels(registry, store, contract, known, scopeOf, hasBase, options.faults)
-  await recallRows(registry, store, shape, known, scopeOf, hasBase, options.faults)
+  const damaged = await recallModels(registry, store, contract, known, scopeOf, hasBase, faults)
+  await recallRows(registry, store, shape, known, scopeOf, hasBase, faults)
   // how long a device has learned is known before the first packet comes
   for (const { lastSeenMicros } of known) progress.advance(lastSeenMicros)
+  return new ModelManager(options, { row, shape, places, registry, progress, damaged })
+}
 
+interface Parts {
+  readonly row: Float64Array
+  readonly shape: ReservoirShape
+  /** Reservoirs that there is memory for. */
+  readonly places: number
+  readonly registry: ScopeRegistry
+  readonly progress: LearningProgress
+  /** Models found damaged at the start. */
+  readonly damaged: number
+}
+
+export class ModelManager implements Decider {
+  readonly contract: FlowContract
+  readonly row: Float64Array
+  readonly decide: Decider['decide']
+  readonly peek: Decider['peek']
+  readonly modelOf: Decider['modelOf']
+  readonly rarity: Decider['rarity']
+  readonly explain: AlertExplainer
+  readonly #options: ModelManagerOptions
+  readonly #parts: Parts
+  readonly #registry: ScopeRegistry
+  readonly #progress: LearningProgress
+  readonly #hasBase: boolean
+  readonly #decider: ReturnType<typeof createRoomDecider>
+  /** null: models stay as they were trained. */
+  readonly #updater: ReturnType<typeof createScopeUpdater> | null
+  readonly #trainer: ReturnType<typeof createScopeTrainer>
   /** Time of the packets as if their clock had never been set, but for a constant. */
-  let steadyMicros = 0
-  let ticks = 0
-  let waitingToldMicros = Number.NEGATIVE_INFINITY
-  let working: Promise<void> | null = null
-  let saving: Promise<void> = Promise.resolve()
+  #steadyMicros = 0
+  #ticks = 0
+  #waitingToldMicros = Number.NEGATIVE_INFINITY
+  #working: Promise<void> | null = null
+  #saving: Promise<void> = Promise.resolve()
 
-  /** The last device that learnt for its owner is watched, or gone, and its model needs no more rows. */
-  const endWith = (of: ModelScope, device: string): void => {
-    of.learning?.devices.delete(device)
-    if (of.learning === null || of.learning.devices.size > 0) return
-    // a model that learns on is made better by that
-    if (!(teacher === null ? progress.isTight(of) : isOfNow(of))) return
-    registry.endLearning(of)
-    saving = saving.then(() => store.removeRows(of.name))
+  constructor(options: ModelManagerOptions, parts: Parts) {
+    const { contract, scopeOf, learning, base } = options
+    const { row, registry, progress } = parts
+    this.#options = options
+    this.#parts = parts
+    this.#registry = registry
+    this.#progress = progress
+    this.#hasBase = base !== null
+    this.#updater = learning === null ? null : createScopeUpdater({ ...options, learning, registry })
+    this.#trainer = createScopeTrainer({
+      ...options,
+      registry,
+      progress,
+      onTrained: ({ name }) => this.#updater?.rows.drop(name),
+    })
+    const decider = createRoomDecider({
+      ...options,
+      row,
+      registry,
+      scopeOf: (device) => registry.get(scopeOf(device)),
+      base: base === null ? null : createJudgingModel(base, row),
+    })
+    this.#decider = decider
+    this.contract = contract
+    this.row = row
+    this.decide = decider.decide
+    this.peek = decider.peek
+    this.modelOf = decider.modelOf
+    this.rarity = decider.rarity
+    this.explain = decider.explain
   }
-  /** Once of each proof. */
-  const tellOfProof = (of: ModelScope): void => {
-    if (of.isBrokenTold || progress.proof(of) !== 'broken') return
-    of.isBrokenTold = true
-    const { proving, falseAlarmShare } = reportScope(of, progress)
-    log.warn(
-      `${of.name}: false alarms exceed the limit: ${proving?.novel} of ${proving?.flows} later flows are novel, ${(100 * (falseAlarmShare ?? 0)).toPrecision(2)} % were promised; retraining`,
-    )
-  }
-  /** Owners by device go with their device; groups stay. */
-  const forget = (of: ModelScope): void => {
-    if (scopeOf(of.name) !== of.name || options.given.has(of.name)) return
-    const isKept = of.record !== null || of.learning?.isOnDisk === true || of.damage !== null
-    teacher?.rows.drop(of.name)
-    trainer.failures.delete(of.name)
-    registry.remove(of)
-    // of a flood of addresses there is nothing
-    if (isKept) saving = saving.then(() => store.remove(of.name)).catch(() => undefined)
-  }
-  /** Whether the owner has room to learn, which another one may have to make; it waits where not. */
-  const findRoom = (of: ModelScope, device: Device): boolean => {
-    const wasWaiting = of.isWaiting
-    const giving =
-      registry.hasRoom(of) || !(isEstablished(device) || device.flows >= SEEN_FLOWS)
-        ? null
-        : registry.whoMakesRoom(of, progress.latestMicros)
-    if (giving !== null) {
-      const { scope, why } = giving
-      // what a judged one has shown is in its model
-      const waits = scope.learning?.isWatched !== true || scope.model === null
-      registry.endLearning(scope)
-      scope.isWaiting = waits
-      saving = saving.then(() => store.removeRows(scope.name)).catch(() => undefined)
-      log.info(`${scope.name}: gives its place for learning to ${of.name}: ${why}`)
+
+  /** Models of the same scopes and contract as those that were given at the start take their place. */
+  replaceGiven(base: NamedModel | null, given: ReadonlyMap<string, NamedModel>): void {
+    if (base !== null) this.#decider.setBase(createJudgingModel(base, this.row))
+    for (const [name, named] of given) {
+      const of = this.#registry.get(name)
+      if (of !== undefined && of.model?.id !== named.sha256.slice(0, 16))
+        this.#registry.putInForce(of, named, null)
     }
-    of.isWaiting = !registry.hasRoom(of)
-    if (of.isWaiting && !wasWaiting && progress.latestMicros - waitingToldMicros >= WAITING_TOLD_MICROS) {
-      waitingToldMicros = progress.latestMicros
-      log.warn(
-        `${of.name}: waits for a place to learn: ${registry.learners} are learning and there are ${registry.models} models (models.memory, models.maximum); "devices list" shows all that wait`,
-      )
+  }
+
+  /** A verdict was given on a record of this device, which the table has counted. */
+  note(record: FlowRecord, device: Device, novel: boolean): void {
+    this.#progress.note(record)
+    const of = this.#scopeOf(device.key)
+    const isLearner = mustLearn(of, device, this.#hasBase)
+    if (device.state !== 'learning' && !isLearner) {
+      this.#noteWatched(of, record, device, novel)
+      return
     }
-    return !of.isWaiting
+    const { learning } = of
+    const isAgain =
+      learning !== null &&
+      of.name === device.key &&
+      device.learningSinceMicros > Math.max(device.firstSeenMicros, noteOf(learning, 'firstMicros'))
+    if (isAgain) this.#registry.endLearning(of)
+    if (of.learning === null) {
+      if (!isLearner || !this.#findRoom(of, device)) return
+      const begun = this.#registry.beginLearning(of, createRowReservoir(this.#parts.shape))
+      setNote(begun, 'firstMicros', Math.max(record.startMicros, device.learningSinceMicros))
+      setNote(begun, 'seenMicros', device.firstSeenMicros)
+    }
+    this.#noteLearning(of, of.learning as unknown as Learning, record, device, novel)
   }
-  const isNovelTaken = (learning: Learning, micros: number): boolean => {
-    const taken = noteOf(learning, 'novelTaken')
-    if (micros - noteOf(learning, 'novelTakenMicros') < NOVEL_TAKEN_MICROS) return false
-    if (taken > 0 && (taken + 1) * ROWS_PER_NOVEL > learning.reservoir.count) return false
-    setNote(learning, 'novelTakenMicros', micros)
-    setNote(learning, 'novelTaken', taken + 1)
-    return true
+
+  #noteWatched(of: ModelScope, record: FlowRecord, device: Device, novel: boolean): void {
+    this.#endWith(of, device.key)
+    if (of.learning !== null) {
+      if (device.state !== 'paused') this.#noteLearning(of, of.learning, record, device, novel)
+      return
+    }
+    if (device.state !== 'watching' || of.record?.pinned !== false || record.row === null) return
+    const micros = record.startMicros + record.durationMicros + this.#steadyMicros
+    this.#updater?.rows.add(of.name, device.key, record.row, micros)
   }
-  const noteLearning = (
+
+  #noteLearning(
     of: ModelScope,
     learning: Learning,
     record: FlowRecord,
     device: Device,
     novel: boolean,
-  ): void => {
+  ): void {
     const { reservoir, devices } = learning
     const micros = record.startMicros + record.durationMicros
     setNote(learning, 'lastMicros', Math.max(noteOf(learning, 'lastMicros'), micros))
@@ -354,45 +318,210 @@ export async function openModelManager(
       if (noteOf(learning, 'hasModel') === 1) {
         setNote(learning, 'provingFlows', noteOf(learning, 'provingFlows') + 1)
         if (novel) setNote(learning, 'provingNovel', noteOf(learning, 'provingNovel') + 1)
-        tellOfProof(of)
+        this.#warnOfProof(of)
       }
     } else if (record.noRowReason === 'one-packet') {
       reservoir.addOnePacket(serviceName(record.protocol, record.initiatorPort, record.responderPort))
     }
   }
-  const trainDue = (): void => {
-    if (working !== null || (registry.learners === 0 && teacher === null)) return
-    const begin = (work: Promise<void>): void => {
-      working = work.finally(() => {
-        working = null
-      })
-    }
-    const all = [...registry.all()]
-    const due = all.find(progress.isDue)
-    if (due !== undefined) {
-      begin(trainer.train(due, due.learning as Learning))
-      return
-    }
-    const full = teacher === null ? undefined : all.find(({ name }) => teacher.rows.isFull(name))
-    if (full !== undefined && teacher !== null) begin(teacher.teach(full))
+
+  /** Once of each proof. */
+  #warnOfProof(of: ModelScope): void {
+    if (of.isBrokenTold || this.#progress.proof(of) !== 'broken') return
+    of.isBrokenTold = true
+    const { proving, falseAlarmShare } = reportScope(of, this.#progress)
+    this.#options.log.warn(
+      `${of.name}: false alarms exceed the limit: ${proving?.novel} of ${proving?.flows} later flows are novel, ${(100 * (falseAlarmShare ?? 0)).toPrecision(2)} % were promised; retraining`,
+    )
   }
-  const rollBack = async (name: string): Promise<string | null> => {
-    const of = registry.get(name)
+
+  /** Ends learning where the last device that learned for its scope is watched, or gone, and its model needs no more rows. */
+  #endWith(of: ModelScope, device: string): void {
+    of.learning?.devices.delete(device)
+    if (of.learning === null || of.learning.devices.size > 0) return
+    // a model that is updated gets better by that
+    if (!(this.#updater === null ? this.#progress.isTight(of) : isOfNow(of))) return
+    this.#registry.endLearning(of)
+    this.#afterSaving((store) => store.removeRows(of.name))
+  }
+
+  /** Whether the scope has room to learn, which another one may have to make; it waits where not. */
+  #findRoom(of: ModelScope, device: Device): boolean {
+    const { log } = this.#options
+    const wasWaiting = of.isWaiting
+    const mayTake = isEstablished(device) || device.flows >= SEEN_FLOWS
+    const giving =
+      this.#registry.hasRoom(of) || !mayTake
+        ? null
+        : this.#registry.whoMakesRoom(of, this.#progress.latestMicros)
+    if (giving !== null) {
+      const { scope, why } = giving
+      // what a judged one has shown is in its model
+      const waits = scope.learning?.isWatched !== true || scope.model === null
+      this.#registry.endLearning(scope)
+      scope.isWaiting = waits
+      this.#afterSaving((store) => store.removeRows(scope.name))
+      log.info(`${scope.name}: gives its place for learning to ${of.name}: ${why}`)
+    }
+    of.isWaiting = !this.#registry.hasRoom(of)
+    const { latestMicros } = this.#progress
+    if (of.isWaiting && !wasWaiting && latestMicros - this.#waitingToldMicros >= WAITING_TOLD_MICROS) {
+      this.#waitingToldMicros = latestMicros
+      log.warn(
+        `${of.name}: waits for a place to learn: ${this.#registry.learners} are learning and there are ${this.#registry.models} models (models.memory, models.maximum); "devices list" shows all that wait`,
+      )
+    }
+    return !of.isWaiting
+  }
+
+  #scopeOf(device: string): ModelScope {
+    return this.#registry.scope(this.#options.scopeOf(device))
+  }
+
+  /** undefined where nothing is known of the device. */
+  #knownScopeOf(device: string): ModelScope | undefined {
+    return this.#registry.get(this.#options.scopeOf(device))
+  }
+
+  #afterSaving(work: (store: ModelStore) => Promise<void>): void {
+    this.#saving = this.#saving.then(() => work(this.#options.store)).catch(() => undefined)
+  }
+
+  /** A flow that was noted is one that no model is to learn. */
+  unlearn = (device: string, row: Float64Array): void => {
+    this.#scopeOf(device).learning?.reservoir.remove(row)
+  }
+
+  /** Whether the device's model has shown that it keeps its promise, or was judged (progress.ts); null where that is not asked of it. */
+  isProven = (device: string): boolean | null => {
+    const of = this.#knownScopeOf(device)
+    if (of === undefined) return false
+    const { learning } = of
+    if (learning !== null && this.#progress.isJudged(learning)) return true
+    if (!isOfNow(of)) return false
+    return learning === null ? null : this.#progress.proof(of) === 'kept'
+  }
+
+  /** Whether a model judges the device. */
+  isJudged(device: string): boolean {
+    const of = this.#knownScopeOf(device)
+    if (this.#hasBase || (of?.model ?? null) !== null) return true
+    if (of === undefined || of.learning === null || of.damage !== null) return false
+    // one of too few flows by its contacts alone, as it was said when it became ready; of one that has enough no model could be made
+    return this.#progress.isJudged(of.learning) && of.learning.reservoir.count < FEWEST_ROWS
+  }
+
+  /** The packets' clock was set by so much: no scope has learned for longer or shorter. */
+  clockSet(byMicros: number): void {
+    this.#steadyMicros -= byMicros
+    this.#progress.clockSet(byMicros)
+    this.#waitingToldMicros += byMicros
+    for (const of of this.#registry.all()) {
+      // the same record: an update that is under way knows by it that nothing has changed
+      const record = of.record as { trainedAtMicros: number } | null
+      if (record !== null) record.trainedAtMicros += byMicros
+      if (of.learning === null) continue
+      of.learning.isDirty = true
+      for (const note of ['firstMicros', 'seenMicros', 'lastMicros', 'novelTakenMicros'] as const) {
+        setNote(of.learning, note, noteOf(of.learning, note) + byMicros)
+      }
+    }
+  }
+
+  /** Packets have come up to this time. */
+  advance(nowMicros: number): void {
+    this.#progress.advance(nowMicros)
+  }
+
+  /** The table knows a device no more. */
+  forget = (device: string): void => {
+    const of = this.#registry.get(device)
+    if (of !== undefined) this.#forget(of)
+  }
+
+  /** Scopes of devices go with their device; groups stay. */
+  #forget(of: ModelScope): void {
+    if (this.#options.scopeOf(of.name) !== of.name || this.#options.given.has(of.name)) return
+    const isKept = of.record !== null || of.learning?.isOnDisk === true || of.damage !== null
+    this.#updater?.rows.drop(of.name)
+    this.#trainer.failures.delete(of.name)
+    this.#registry.remove(of)
+    // of a flood of addresses there is nothing
+    if (isKept) this.#afterSaving((store) => store.remove(of.name))
+  }
+
+  /** Begins a training or an update where one is due and none is under way. */
+  trainDue(): void {
+    const updater = this.#updater
+    if (this.#working !== null || (this.#registry.learners === 0 && updater === null)) return
+    const all = [...this.#registry.all()]
+    const due = all.find(this.#progress.isDue)
+    const full = updater === null ? undefined : all.find(({ name }) => updater.rows.isFull(name))
+    const work =
+      due !== undefined
+        ? this.#trainer.train(due, due.learning as Learning)
+        : full !== undefined
+          ? updater?.teach(full)
+          : undefined
+    this.#working =
+      work?.finally(() => {
+        this.#working = null
+      }) ?? null
+  }
+
+  /** @param isKnown - whether a device is still on the table. */
+  tick(isKnown: (device: string) => boolean): void {
+    this.#ticks++
+    this.trainDue()
+    if (this.#ticks % TICKS_BETWEEN_SWEEPS === 0) {
+      for (const of of this.#registry.all()) if (!isKnown(of.name)) this.#forget(of)
+    }
+    if (this.#ticks % TICKS_BETWEEN_SAVES === 0) void this.save()
+  }
+
+  /** The model before takes the place of the one in force. Why it cannot be done; null where it was. */
+  async rollback(name: string): Promise<string | null> {
+    // what is being written of it comes first, and nothing is while it goes back
+    while (this.#working !== null) await this.#working
+    const work = this.#rollBack(name)
+    this.#working = work.then(
+      () => undefined,
+      () => undefined,
+    )
+    try {
+      return await work
+    } finally {
+      this.#working = null
+    }
+  }
+
+  async #rollBack(name: string): Promise<string | null> {
+    const of = this.#registry.get(name)
     if (of?.record === undefined || of.record === null) return `${name} has no model that was made here`
-    if (of.record.previous === null) return `${name} has no model before the one in force`
-    const back = await store.rollback(name)
+    const back = of.record.previous === null ? null : await this.#options.store.rollback(name)
     if (back === null) return `${name} has no model before the one in force`
-    teacher?.rows.drop(name)
-    registry.putInForce(of, { saved: back.saved, sha256: back.record.sha256 }, back.record)
+    this.#updater?.rows.drop(name)
+    this.#registry.putInForce(of, { saved: back.saved, sha256: back.record.sha256 }, back.record)
     return null
   }
-  const save = async (): Promise<void> => {
-    for (const { name, learning } of registry.all()) {
+
+  /** Keeps what was learned; to be called now and then, and at the end. */
+  save(): Promise<void> {
+    this.#saving = this.#saving
+      .then(() => this.#saveRows())
+      .catch(({ message }: Error) =>
+        this.#options.log.warn(`rows of learning devices are not saved: ${message}`),
+      )
+    return this.#saving
+  }
+
+  async #saveRows(): Promise<void> {
+    for (const { name, learning } of this.#registry.all()) {
       if (learning === null || !learning.isDirty) continue
       learning.isDirty = false
       try {
         learning.isOnDisk = true
-        await store.writeRows(name, learning.reservoir.encode())
+        await this.#options.store.writeRows(name, learning.reservoir.encode())
       } catch (error) {
         // to be kept the next time, whether more comes or not
         learning.isDirty = true
@@ -400,148 +529,57 @@ export async function openModelManager(
       }
     }
   }
-  const keep = (): Promise<void> => {
-    saving = saving.then(save).catch((error: unknown) => {
-      log.warn(`rows of learning devices are not saved: ${error instanceof Error ? error.message : error}`)
-    })
-    return saving
+
+  owners(): ScopeReport[] {
+    return [...this.#registry.all()].map((of) => reportScope(of, this.#progress))
   }
 
-  return {
-    ...decider,
-    replaceGiven(base, given) {
-      if (base !== null) decider.setBase(createJudgingModel(base, row))
-      for (const [name, named] of given) {
-        const of = registry.get(name)
-        if (of !== undefined && of.model?.id !== named.sha256.slice(0, 16))
-          registry.putInForce(of, named, null)
-      }
-    },
-    unlearn(device, row) {
-      registry.scope(scopeOf(device)).learning?.reservoir.remove(row)
-    },
-    note(record, device, novel) {
-      progress.note(record)
-      const of = registry.scope(scopeOf(device.key))
-      const isLearner = mustLearn(of, device, hasBase)
-      if (device.state !== 'learning' && !isLearner) {
-        endWith(of, device.key)
-        if (of.learning !== null && device.state !== 'paused')
-          noteLearning(of, of.learning, record, device, novel)
-        const isLearningOn =
-          device.state === 'watching' && of.learning === null && of.record?.pinned === false
-        if (isLearningOn && record.row !== null) {
-          const micros = record.startMicros + record.durationMicros
-          teacher?.rows.add(of.name, device.key, record.row, micros + steadyMicros)
-        }
-        return
-      }
-      const isAnew =
-        of.learning !== null &&
-        of.name === device.key &&
-        device.learningSinceMicros > Math.max(device.firstSeenMicros, noteOf(of.learning, 'firstMicros'))
-      if (isAnew) registry.endLearning(of)
-      if (of.learning === null) {
-        if (!isLearner) return
-        if (!findRoom(of, device)) return
-        const firstMicros = Math.max(record.startMicros, device.learningSinceMicros)
-        const begun = registry.beginLearning(of, createRowReservoir(shape))
-        setNote(begun, 'firstMicros', firstMicros)
-        setNote(begun, 'seenMicros', device.firstSeenMicros)
-      }
-      noteLearning(of, of.learning as Learning, record, device, novel)
-    },
-    isProven(device) {
-      const of = registry.get(scopeOf(device))
-      if (of === undefined) return false
-      const { learning } = of
-      if (learning !== null && progress.isJudged(learning)) return true
-      if (!isOfNow(of)) return false
-      return learning === null ? null : progress.proof(of) === 'kept'
-    },
-    clockSet(byMicros) {
-      steadyMicros -= byMicros
-      progress.clockSet(byMicros)
-      waitingToldMicros += byMicros
-      for (const of of registry.all()) {
-        // the same record: a round of learning that is under way knows by it that nothing has changed
-        const record = of.record as { trainedAtMicros: number } | null
-        if (record !== null) record.trainedAtMicros += byMicros
-        if (of.learning === null) continue
-        of.learning.isDirty = true
-        for (const note of ['firstMicros', 'seenMicros', 'lastMicros', 'novelTakenMicros'] as const) {
-          setNote(of.learning, note, noteOf(of.learning, note) + byMicros)
-        }
-      }
-    },
-    advance: progress.advance,
-    forget(device) {
-      const of = registry.get(device)
-      if (of !== undefined) forget(of)
-    },
-    trainDue,
-    tick(isKnown) {
-      ticks++
-      trainDue()
-      if (ticks % TICKS_BETWEEN_SWEEPS === 0) {
-        for (const of of registry.all()) if (!isKnown(of.name)) forget(of)
-      }
-      if (ticks % TICKS_BETWEEN_SAVES === 0) void keep()
-    },
-    async rollback(name) {
-      // what is being written of it comes first, and nothing is while it goes back
-      while (working !== null) await working
-      let done: () => void = () => undefined
-      working = new Promise<void>((resolve) => {
-        done = resolve
-      })
-      try {
-        return await rollBack(name)
-      } finally {
-        working = null
-        done()
-      }
-    },
-    isJudged(device) {
-      const of = registry.get(scopeOf(device))
-      if (hasBase || (of?.model ?? null) !== null) return true
-      if (of === undefined || of.learning === null || of.damage !== null) return false
-      // one of too few flows by its contacts alone, as it was said when it became ready; of one that has enough no model could be made
-      return progress.isJudged(of.learning) && of.learning.reservoir.count < FEWEST_ROWS
-    },
-    owners: () => [...registry.all()].map((of) => reportScope(of, progress)),
-    warnings() {
-      const [first, ...others] = [...trainer.failures]
-        .filter(([name]) => (registry.get(name)?.learning ?? null) !== null)
-        .map(([, why]) => why)
-      const failed = first === undefined ? [] : [withMore(first, others.length)]
-      const waiting = [...registry.all()].filter(({ isWaiting }) => isWaiting).length
-      if (waiting === 0) return failed
-      const who = waiting === 1 ? 'one device or group waits' : `${waiting} devices or groups wait`
-      return [...failed, `${who} for a place to learn (models.memory, models.maximum)`]
-    },
-    scopeReport(device) {
-      const of = registry.get(scopeOf(device))
-      return of === undefined ? null : reportScope(of, progress)
-    },
-    report() {
-      const all = [...registry.all()]
-      return {
-        owners: {
-          waiting: all.filter(({ isWaiting }) => isWaiting).length,
-          learning: registry.learners,
-          withModel: registry.models,
-        },
-        trainings: { ...trainer.counts },
-        learning: teacher?.report(decider.shadowCounts()) ?? null,
-        reservoirBytes: all.reduce((sum, { learning }) => sum + (learning?.reservoir.bytes ?? 0), 0),
-        reservoirBytesMaximum: places * reservoirBytes(shape),
-        damaged,
-      }
-    },
-    save: keep,
-    async idle() {
-      await working
-    },
+  /** Of the scope that a device has; null where nothing is known of it. */
+  scopeReport = (device: string): ScopeReport | null => {
+    const of = this.#knownScopeOf(device)
+    return of === undefined ? null : reportScope(of, this.#progress)
   }
+
+  /** Why scopes that learn have no model of their last training, and how many wait for a place to learn. */
+  warnings(): readonly string[] {
+    const [first, ...others] = [...this.#trainer.failures]
+      .filter(([name]) => (this.#registry.get(name)?.learning ?? null) !== null)
+      .map(([, why]) => why)
+    const more = others.length === 0 ? '' : `; so it is with ${others.length} more`
+    const failed = first === undefined ? [] : [`${first}${more}`]
+    const waiting = [...this.#registry.all()].filter(({ isWaiting }) => isWaiting).length
+    if (waiting === 0) return failed
+    const who = waiting === 1 ? 'one device or group waits' : `${waiting} devices or groups wait`
+    return [...failed, `${who} for a place to learn (models.memory, models.maximum)`]
+  }
+
+  report(): ModelsReport {
+    const all = [...this.#registry.all()]
+    return {
+      owners: {
+        waiting: all.filter(({ isWaiting }) => isWaiting).length,
+        learning: this.#registry.learners,
+        withModel: this.#registry.models,
+      },
+      trainings: { ...this.#trainer.counts },
+      learning: this.#updater?.report(this.#decider.shadowCounts()) ?? null,
+      reservoirBytes: all.reduce((sum, { learning }) => sum + (learning?.reservoir.bytes ?? 0), 0),
+      reservoirBytesMaximum: this.#parts.places * reservoirBytes(this.#parts.shape),
+      damaged: this.#parts.damaged,
+    }
+  }
+
+  /** Ends when no training is under way. */
+  async idle(): Promise<void> {
+    await this.#working
+  }
+}
+
+function isNovelTaken(learning: Learning, micros: number): boolean {
+  const taken = noteOf(learning, 'novelTaken')
+  if (micros - noteOf(learning, 'novelTakenMicros') < NOVEL_TAKEN_MICROS) return false
+  if (taken > 0 && (taken + 1) * ROWS_PER_NOVEL > learning.reservoir.count) return false
+  setNote(learning, 'novelTakenMicros', micros)
+  setNote(learning, 'novelTaken', taken + 1)
+  return true
 }

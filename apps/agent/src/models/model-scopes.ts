@@ -115,130 +115,130 @@ export function isOfNow({ model, learning }: ModelScope): boolean {
   return model !== null && (learning === null || noteOf(learning, 'hasModel') === 1)
 }
 
-export interface ScopeRegistry {
-  get(name: string): ModelScope | undefined
-  /** Made where there is none. */
-  scope(name: string): ModelScope
-  all(): Iterable<ModelScope>
-  remove(of: ModelScope): void
-  putInForce(of: ModelScope, named: NamedModel, record: ModelRecord | null): void
-  /** The model in force with this id. */
-  modelBy(id: string): JudgingModel | undefined
-  /** Whether there is memory for one more that learns. */
-  hasPlace(): boolean
-  /** Whether the owner may begin to learn. */
-  hasRoom(of: ModelScope): boolean
-  /** Who has to give its place to this owner, and why; null where nobody has to. */
-  whoMakesRoom(of: ModelScope, nowMicros: number): { readonly scope: ModelScope; readonly why: string } | null
-  beginLearning(of: ModelScope, reservoir: RowReservoir): Learning
-  endLearning(of: ModelScope): void
-  readonly learners: number
-  readonly models: number
-}
+export class ScopeRegistry {
+  learners = 0
+  models = 0
+  readonly #scopes = new Map<string, ModelScope>()
+  readonly #byId = new Map<string, JudgingModel>()
+  readonly #places: number
+  readonly #maximumModels: number
+  readonly #row: Float64Array
 
-interface ScopeBounds {
-  /** Reservoirs that there is memory for. */
-  readonly places: number
-  readonly maximumModels: number
-}
-
-/** @param row - from which all models judge. */
-export function createScopeRegistry(
-  { places, maximumModels }: ScopeBounds,
-  row: Float64Array,
-): ScopeRegistry {
-  const scopes = new Map<string, ModelScope>()
-  const byId = new Map<string, JudgingModel>()
-  let learners = 0
-  const hasPlace = (): boolean => learners < places
-  let models = 0
-  const hasRoom = (of: ModelScope): boolean =>
-    hasPlace() && (of.model !== null || models + learners < maximumModels)
-  const whyOf = (each: ModelScope, of: ModelScope, nowMicros: number): [rank: number, why: string] | null => {
-    const learning = each.learning as Learning
-    const [seen, last] = [noteOf(learning, 'seenMicros'), noteOf(learning, 'lastMicros')]
-    const idleMicros = nowMicros - last
-    if (learning.isWatched && each.model !== null) return [0, 'it is judged already']
-    if (last - seen < HOUR_MICROS && idleMicros >= GONE_MICROS) return [1, 'it came and went']
-    if (idleMicros >= IDLE_MICROS) return [2, `it was not seen for ${Math.floor(idleMicros / HOUR_MICROS)} h`]
-    return isRandomised(each.name) && !isRandomised(of.name) ? [3, 'its address is a private one'] : null
+  /**
+   * @param places - reservoirs that there is memory for.
+   * @param row - from which all models judge.
+   */
+  constructor(places: number, maximumModels: number, row: Float64Array) {
+    this.#places = places
+    this.#maximumModels = maximumModels
+    this.#row = row
   }
-  const endLearning = (of: ModelScope): void => {
-    if (of.learning !== null) learners--
+
+  get(name: string): ModelScope | undefined {
+    return this.#scopes.get(name)
+  }
+
+  /** Made where there is none. */
+  scope(name: string): ModelScope {
+    const known = this.#scopes.get(name)
+    if (known !== undefined) return known
+    const made: ModelScope = {
+      name,
+      model: null,
+      shadow: null,
+      record: null,
+      learning: null,
+      isWaiting: false,
+      refused: null,
+      damage: null,
+      isBrokenTold: false,
+    }
+    this.#scopes.set(name, made)
+    return made
+  }
+
+  all(): Iterable<ModelScope> {
+    return this.#scopes.values()
+  }
+
+  remove(of: ModelScope): void {
+    this.endLearning(of)
+    if (!this.#scopes.delete(of.name) || of.model === null) return
+    this.#byId.delete(of.model.id)
+    this.models--
+  }
+
+  putInForce(of: ModelScope, named: NamedModel, record: ModelRecord | null): void {
+    if (of.model === null) this.models++
+    else this.#byId.delete(of.model.id)
+    of.model = createJudgingModel(named, this.#row)
+    this.#byId.set(of.model.id, of.model)
+    of.damage = null
+    of.shadow = record === null ? null : createShadow(named, record, this.#row)
+    of.record = record
+  }
+
+  /** The model in force with this id. */
+  modelBy(id: string): JudgingModel | undefined {
+    return this.#byId.get(id)
+  }
+
+  /** Whether there is memory for one more that learns. */
+  hasPlace(): boolean {
+    return this.learners < this.#places
+  }
+
+  /** Whether the scope may begin to learn. */
+  hasRoom({ model }: ModelScope): boolean {
+    return this.hasPlace() && (model !== null || this.models + this.learners < this.#maximumModels)
+  }
+
+  /** The scope that has to give its place to this one, and why; null where there is none. */
+  whoMakesRoom(of: ModelScope, nowMicros: number): { scope: ModelScope; why: string } | null {
+    // a model that stays makes no room for another one
+    const mustFree = of.model === null && this.models + this.learners >= this.#maximumModels
+    let found: { scope: ModelScope; why: string; rank: number; lastMicros: number } | null = null
+    for (const scope of this.#scopes.values()) {
+      const { learning } = scope
+      if (learning === null || scope === of || (mustFree && scope.model !== null)) continue
+      const reason = whyGivesPlace(scope, learning, of, nowMicros)
+      if (reason === null) continue
+      const [rank, why] = reason
+      const lastMicros = noteOf(learning, 'lastMicros')
+      if (found === null || rank < found.rank || (rank === found.rank && lastMicros < found.lastMicros))
+        found = { scope, why, rank, lastMicros }
+    }
+    return found
+  }
+
+  beginLearning(of: ModelScope, reservoir: RowReservoir): Learning {
+    this.learners++
+    of.isWaiting = false
+    of.learning = { reservoir, devices: new Set(), isWatched: false, isDirty: false, isOnDisk: false }
+    return of.learning
+  }
+
+  endLearning(of: ModelScope): void {
+    if (of.learning !== null) this.learners--
     of.learning = null
     of.isWaiting = false
     of.refused = null
     of.isBrokenTold = false
   }
-  return {
-    get: (name) => scopes.get(name),
-    scope(name) {
-      let found = scopes.get(name)
-      if (found === undefined) {
-        found = {
-          name,
-          model: null,
-          shadow: null,
-          record: null,
-          learning: null,
-          isWaiting: false,
-          refused: null,
-          damage: null,
-          isBrokenTold: false,
-        }
-        scopes.set(name, found)
-      }
-      return found
-    },
-    all: () => scopes.values(),
-    remove(of) {
-      endLearning(of)
-      if (!scopes.delete(of.name) || of.model === null) return
-      byId.delete(of.model.id)
-      models--
-    },
-    putInForce(of, named, record) {
-      if (of.model === null) models++
-      else byId.delete(of.model.id)
-      of.model = createJudgingModel(named, row)
-      byId.set(of.model.id, of.model)
-      of.damage = null
-      of.shadow = record === null ? null : createShadow(named, record, row)
-      of.record = record
-    },
-    modelBy: (id) => byId.get(id),
-    hasPlace,
-    hasRoom,
-    whoMakesRoom(of, nowMicros) {
-      // a model that stays makes no room for another one
-      const mustFree = of.model === null && models + learners >= maximumModels
-      let found: { scope: ModelScope; why: string; rank: number; lastMicros: number } | null = null
-      for (const scope of scopes.values()) {
-        if (scope.learning === null || scope === of || (mustFree && scope.model !== null)) continue
-        const reason = whyOf(scope, of, nowMicros)
-        if (reason === null) continue
-        const [rank, why] = reason
-        const lastMicros = noteOf(scope.learning, 'lastMicros')
-        const isBefore =
-          found === null || rank < found.rank || (rank === found.rank && lastMicros < found.lastMicros)
-        if (isBefore) found = { scope, why, rank, lastMicros }
-      }
-      return found
-    },
-    beginLearning(of, reservoir) {
-      learners++
-      of.isWaiting = false
-      of.learning = { reservoir, devices: new Set(), isWatched: false, isDirty: false, isOnDisk: false }
-      return of.learning
-    },
-    endLearning,
-    get learners() {
-      return learners
-    },
-    get models() {
-      return models
-    },
-  }
+}
+
+function whyGivesPlace(
+  { name, model }: ModelScope,
+  learning: Learning,
+  to: ModelScope,
+  nowMicros: number,
+): [rank: number, why: string] | null {
+  const [seen, last] = [noteOf(learning, 'seenMicros'), noteOf(learning, 'lastMicros')]
+  const idleMicros = nowMicros - last
+  if (learning.isWatched && model !== null) return [0, 'it is judged already']
+  if (last - seen < HOUR_MICROS && idleMicros >= GONE_MICROS) return [1, 'it came and went']
+  if (idleMicros >= IDLE_MICROS) return [2, `it was not seen for ${Math.floor(idleMicros / HOUR_MICROS)} h`]
+  return isRandomised(name) && !isRandomised(to.name) ? [3, 'its address is a private one'] : null
 }
 
 /**

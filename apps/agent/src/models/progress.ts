@@ -26,29 +26,7 @@ import type { Metric } from '../pipeline/component.js'
 import { isOfNow, type Learning, type ModelScope, noteOf } from './model-scopes.js'
 import { FEWEST_ROWS, LEAST_ROWS, rowsToLearn } from './train.js'
 
-export interface LearningProgress {
-  /** A verdict was given on this record. */
-  note(record: FlowRecord): void
-  /** The packets' clock was set by so much. */
-  clockSet(byMicros: number): void
-  /** Packets have come up to this time. */
-  advance(nowMicros: number): void
-  /** Of the latest end of a flow, or packet. */
-  readonly latestMicros: number
-  rateFor(learning: Learning): number
-  rowsFor(learning: Learning): number
-  isDue(of: ModelScope): boolean
-  /** `judgeHours` are over. */
-  isOverdue(learning: Learning): boolean
-  /** It was judged with what it has shown, or has shown too little for a model. */
-  isJudged(learning: Learning): boolean
-  /** Its model has proved itself, and is of as many rows as its promise takes. */
-  isTight(of: ModelScope): boolean
-  /** Flows of a proof. */
-  provesAfter(learning: Learning): number
-  /** What the flows say that came after the model of one that learns. */
-  proof(of: ModelScope): Proof
-}
+export type LearningProgress = ReturnType<typeof createLearningProgress>
 
 /** `open`: more flows are needed. */
 type Proof = 'open' | 'kept' | 'broken'
@@ -66,7 +44,7 @@ export function createLearningProgress(
   budget: BudgetSettings | null,
   rowsPerScope: number,
   contract: FlowContract,
-): LearningProgress {
+) {
   let latestMicros = 0
   const network = { flows: 0, firstMicros: Number.POSITIVE_INFINITY }
   const lastedMicros = (learning: Learning): number =>
@@ -91,7 +69,9 @@ export function createLearningProgress(
     noteOf(learning, 'flows') >= learnFlows &&
     lastedMicros(learning) >= learnHours * MICROS_PER_HOUR &&
     learning.reservoir.count >= rowsFor(learning)
+  /** Flows of a proof. */
   const provesAfter = (learning: Learning): number => Math.max(learnFlows, rowsFor(learning))
+  /** What the flows say that came after the model of one that learns. */
   const proof = ({ learning, model }: ModelScope): Proof => {
     if (learning === null || model === null) return 'open'
     const flows = noteOf(learning, 'provingFlows')
@@ -100,8 +80,10 @@ export function createLearningProgress(
     const most = Math.max(1, promisedShare(model.saved.threshold) * flows)
     return noteOf(learning, 'provingNovel') <= most ? 'kept' : 'broken'
   }
+  /** `judgeHours` are over. */
   const isOverdue = (learning: Learning): boolean =>
     latestMicros - noteOf(learning, 'firstMicros') >= Math.max(learnHours, judgeHours) * MICROS_PER_HOUR
+  /** Its model has proved itself, and is of as many rows as its promise takes. */
   const isTight = (of: ModelScope): boolean => {
     const { learning } = of
     if (learning === null || !isOfNow(of)) return false
@@ -109,18 +91,22 @@ export function createLearningProgress(
     return noteOf(learning, 'judged') !== 1 || (of.record?.rows ?? 0) >= rowsFor(learning)
   }
   return {
-    note(record) {
+    /** A verdict was given on this record. */
+    note(record: FlowRecord): void {
       latestMicros = Math.max(latestMicros, record.startMicros + record.durationMicros)
       network.flows++
       network.firstMicros = Math.min(network.firstMicros, record.startMicros)
     },
-    clockSet(byMicros) {
+    /** The packets' clock was set by so much. */
+    clockSet(byMicros: number): void {
       latestMicros += byMicros
       network.firstMicros += byMicros
     },
-    advance(nowMicros) {
+    /** Packets have come up to this time. */
+    advance(nowMicros: number): void {
       latestMicros = Math.max(latestMicros, nowMicros)
     },
+    /** Of the latest end of a flow, or packet. */
     get latestMicros() {
       return latestMicros
     },
@@ -128,7 +114,7 @@ export function createLearningProgress(
     rowsFor,
     provesAfter,
     proof,
-    isDue(of) {
+    isDue(of: ModelScope): boolean {
       const { learning } = of
       if (learning === null) return false
       const { count } = learning.reservoir
@@ -144,7 +130,8 @@ export function createLearningProgress(
       return isOfNow(of) ? proof(of) === 'broken' : isEnough(learning)
     },
     isOverdue,
-    isJudged: (learning) =>
+    /** It was judged with what it has shown, or has shown too little for a model. */
+    isJudged: (learning: Learning): boolean =>
       noteOf(learning, 'judged') === 1 || (isOverdue(learning) && learning.reservoir.count < FEWEST_ROWS),
     isTight,
   }

@@ -23,9 +23,9 @@ import {
   type SavedModel,
 } from '@oddflow/detectors'
 import { trainModel } from '@oddflow/program'
-import type { Log } from '../log.js'
+import type { ModelManagerOptions } from './model-manager.js'
 import { type Learning, type ModelScope, noteOf, type ScopeRegistry, setNote } from './model-scopes.js'
-import type { ModelRecord, ModelStore } from './model-store.js'
+import type { ModelRecord } from './model-store.js'
 import type { LearningProgress } from './progress.js'
 
 export interface TrainingJob {
@@ -138,38 +138,28 @@ function novelShare(saved: SavedModel, rows: Float64Array): number {
  * is judged with what it has shown is never refused as unsettled: it is the best that there is.
  */
 
-interface ScopeTrainerOptions {
-  readonly contract: FlowContract
+type ScopeTrainerOptions = Pick<
+  ModelManagerOptions,
+  'contract' | 'devices' | 'store' | 'train' | 'attackRows' | 'seed' | 'oddflowVersion' | 'log'
+> & {
   readonly registry: ScopeRegistry
   readonly progress: LearningProgress
-  readonly store: ModelStore
-  readonly train: (job: TrainingJob) => Promise<TrainedRows>
-  readonly attackRows: (owner: string) => readonly Float64Array[]
-  /** Of a latest half that is unlike the earlier one, beyond what the threshold promises. */
-  readonly stableShare: number
   /** A new model is in force. */
   readonly onTrained: (of: ModelScope) => void
-  readonly seed: number
-  readonly oddflowVersion: string
-  readonly log: Log
 }
 
-interface ScopeTrainer {
-  /** Never rejects. */
-  train(of: ModelScope, learning: Learning): Promise<void>
-  readonly counts: { accepted: number; unsettled: number; failed: number }
-  /** Why the last training of an owner made no model, by owner; none of those whose last one made one. */
-  readonly failures: Map<string, string>
-}
-
-export function createScopeTrainer(options: ScopeTrainerOptions): ScopeTrainer {
+export function createScopeTrainer(options: ScopeTrainerOptions) {
   const { contract, registry, progress, store, log, seed, oddflowVersion } = options
+  /** Of a later half that is unlike the earlier one, beyond what the threshold promises. */
+  const { stableShare } = options.devices
   const counts = { accepted: 0, unsettled: 0, failed: 0 }
   const failures = new Map<string, string>()
   return {
     counts,
+    /** Why the last training made no model, by scope. */
     failures,
-    async train(of, learning) {
+    /** Never rejects. */
+    async train(of: ModelScope, learning: Learning): Promise<void> {
       const { reservoir } = learning
       const attacks = options.attackRows(of.name)
       const flows = noteOf(learning, 'flows')
@@ -196,11 +186,11 @@ export function createScopeTrainer(options: ScopeTrainerOptions): ScopeTrainer {
         if (of.learning !== learning) return
         checkAttacks(saved, attacks)
         const { rows, unsettledShare } = trained
-        if (unsettledShare > options.stableShare && !isJudgement) {
+        if (unsettledShare > stableShare && !isJudgement) {
           counts.unsettled++
           again(1.25)
           // once until a training is accepted: there may be many
-          if (of.refused === null) log.warn(refusalText(of, trained, options.stableShare))
+          if (of.refused === null) log.warn(refusalText(of, trained, stableShare))
           of.refused = { rows, unsettledShare }
           return
         }

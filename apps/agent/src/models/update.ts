@@ -21,53 +21,30 @@ import {
   type LearningOptions,
 } from '@oddflow/detectors'
 import type { LearningSettings } from '../config/settings.js'
-import type { Log } from '../log.js'
+import type { ModelManagerOptions } from './model-manager.js'
 import type { ModelScope, ScopeRegistry } from './model-scopes.js'
-import type { ModelRecord, ModelStore } from './model-store.js'
+import type { ModelRecord } from './model-store.js'
 import type { OnlineReport, ShadowCounts } from './progress.js'
 import { checkAttacks, withoutRows } from './train.js'
 
-/**
- * OnlineRows: what watched devices have shown since their owner's model learnt last, `everyRows` at most.
- *
- * A device teaches `rowsPerHour` rows of an hour of its traffic at most (createLearningBudget of @oddflow/detectors), so
- * that whoever talks most has no more say. A row that comes while the owner's rows are full (its turn to be learnt has
- * not come) is let go. Both are counted. Rows are copies, 8D bytes each, and are not kept over a restart: fewer than
- * `everyRows` of an owner.
- */
-
-interface OnlineRows {
-  /** D numbers of a device of this owner, which are copied or let go. */
-  add(owner: string, device: string, row: Float64Array, atMicros: number): void
-  isFull(owner: string): boolean
-  /** n × D, and the owner begins again. */
-  take(owner: string): Float64Array
-  /** What was shown is let go. */
-  drop(owner: string): void
-  /** Rows that the budget let go. */
-  readonly overBudget: number
-  /** Rows that found no place. */
-  readonly crowded: number
-}
-
-interface OnlineShape {
+interface OnlineShape extends Pick<LearningSettings, 'everyRows' | 'rowsPerHour'> {
   readonly dimension: number
-  readonly everyRows: number
-  readonly rowsPerHour: number
   readonly maximumDevices: number
 }
 
-export function createOnlineRows({
-  dimension,
-  everyRows,
-  rowsPerHour,
-  maximumDevices,
-}: OnlineShape): OnlineRows {
+/**
+ * OnlineRows: what watched devices have shown since the last update of their scope's model, `everyRows` at most.
+ *
+ * A device teaches `rowsPerHour` rows of an hour of its traffic at most, so that a device that talks most has no more say. A row
+ * that comes while the scope's rows are full is dropped. Both are counted. Rows are not kept over a restart.
+ */
+export function createOnlineRows({ dimension, everyRows, rowsPerHour, maximumDevices }: OnlineShape) {
   const budget = createLearningBudget(rowsPerHour, maximumDevices)
   const shown = new Map<string, { readonly rows: Float64Array; count: number }>()
   let crowded = 0
   return {
-    add(owner, device, row, atMicros) {
+    /** Takes D numbers of a device of this scope, which are copied or dropped. */
+    add(owner: string, device: string, row: Float64Array, atMicros: number): void {
       let of = shown.get(owner)
       if (of !== undefined && of.count >= everyRows) {
         crowded++
@@ -80,18 +57,21 @@ export function createOnlineRows({
       }
       of.rows.set(row, dimension * of.count++)
     },
-    isFull: (owner) => shown.get(owner)?.count === everyRows,
-    take(owner) {
+    isFull: (owner: string): boolean => shown.get(owner)?.count === everyRows,
+    /** n × D, and the scope begins again. */
+    take(owner: string): Float64Array {
       const of = shown.get(owner)
       if (of === undefined) return new Float64Array(0)
       const rows = of.rows.slice(0, dimension * of.count)
       of.count = 0
       return rows
     },
-    drop: (owner) => void shown.delete(owner),
+    drop: (owner: string): void => void shown.delete(owner),
+    /** Rows beyond `rowsPerHour`. */
     get overBudget() {
       return budget.refused
     },
+    /** Rows that found no place. */
     get crowded() {
       return crowded
     },
@@ -106,33 +86,21 @@ export function createOnlineRows({
  * that the guard had undone changes nothing, nor does one that fails; both are counted.
  */
 
-interface ScopeUpdaterOptions {
-  readonly learning: LearningSettings
-  readonly dimension: number
-  readonly maximumDevices: number
-  readonly registry: ScopeRegistry
-  readonly store: ModelStore
-  readonly learnOn: (job: LearningJob) => Promise<LearntRows>
-  readonly attackRows: (owner: string) => readonly Float64Array[]
-  readonly seed: number
-  readonly log: Log
-}
+type ScopeUpdaterOptions = Pick<
+  ModelManagerOptions,
+  'contract' | 'devices' | 'store' | 'learnOn' | 'attackRows' | 'seed' | 'log'
+> & { readonly learning: LearningSettings; readonly registry: ScopeRegistry }
 
-interface ScopeUpdater {
-  readonly rows: OnlineRows
-  /** Never rejects. */
-  teach(of: ModelScope): Promise<void>
-  report(shadow: ShadowCounts): OnlineReport
-}
-
-export function createScopeUpdater(options: ScopeUpdaterOptions): ScopeUpdater {
-  const { registry, store, dimension, maximumDevices, learning, log } = options
-  const online = createOnlineRows({ ...learning, dimension, maximumDevices })
+export function createScopeUpdater(options: ScopeUpdaterOptions) {
+  const { registry, store, learning, log } = options
+  const { dimension } = options.contract
+  const online = createOnlineRows({ ...learning, dimension, maximumDevices: options.devices.maximum })
   const taught = { learnt: 0, heldBack: 0, disregarded: 0, refused: 0 }
   const rounds = { accepted: 0, refused: 0, failed: 0 }
   return {
     rows: online,
-    async teach(of) {
+    /** Never rejects. */
+    async teach(of: ModelScope): Promise<void> {
       const { record } = of
       const attacks = options.attackRows(of.name)
       const rows = withoutRows(online.take(of.name), dimension, attacks)
@@ -167,7 +135,7 @@ export function createScopeUpdater(options: ScopeUpdaterOptions): ScopeUpdater {
         log.warn(`${of.name}: no update was made: ${error instanceof Error ? error.message : error}`)
       }
     },
-    report: (shadow) => ({
+    report: (shadow: ShadowCounts): OnlineReport => ({
       rows: { ...taught, overBudget: online.overBudget, crowded: online.crowded },
       rounds: { ...rounds },
       shadow,
