@@ -35,7 +35,7 @@ import type { FileSystem } from '../files/file-system.js'
 import { checkVersion, readTwice, writeBytes, writeStateTwice } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import { createJudgingModel, type JudgingModel } from '../models/judging.js'
-import { createRowReservoir } from '../models/row-reservoir.js'
+import { createRowReservoir, type RowReservoir } from '../models/row-reservoir.js'
 import type { AgentVerdict } from '../pipeline/counters.js'
 
 /** Flows of before by which a new model is judged, a sample. */
@@ -69,26 +69,19 @@ const NOTHING: FleetModelRecord = {
   refused: null,
 }
 
-export interface FleetModelStore {
-  read(log: Pick<Log, 'warn'>): Promise<FleetModelRecord>
-  write(record: FleetModelRecord): Promise<void>
-  /** Rejects where the file is not there, damaged, or of another contract. */
-  readModel(sha256: string, contract: FlowContract): Promise<ModelFile>
-  writeModel(sha256: string, bytes: Uint8Array): Promise<void>
-  removeOthers(kept: readonly (string | undefined)[]): Promise<void>
-}
+export type FleetModelStore = ReturnType<typeof createFleetModelStore>
 
 const KIND = 'oddflow-agent-fleet-model'
 const VERSION = 1
 export const FLEET_STATE_FILE = 'fleet-model.json'
 export const FLEET_MODELS_FOLDER = 'fleet-models'
 
-export function createFleetModelStore(files: FileSystem, stateFolder: string): FleetModelStore {
+export function createFleetModelStore(files: FileSystem, stateFolder: string) {
   const path = join(stateFolder, FLEET_STATE_FILE)
   const folder = join(stateFolder, FLEET_MODELS_FOLDER)
   const nameOf = (sha256: string): string => `${sha256.slice(0, 16)}.oddflow`
   return {
-    async read(log) {
+    async read(log: Pick<Log, 'warn'>): Promise<FleetModelRecord> {
       const found = await readTwice(files, path, decodeRecord)
       if (found.is === 'none') return NOTHING
       if (found.is === 'whole') return found.value
@@ -99,18 +92,20 @@ export function createFleetModelStore(files: FileSystem, stateFolder: string): F
       log.warn(`${path}: ${found.reason}; the model of the configuration is used until the fleet offers one`)
       return NOTHING
     },
-    write: (record) => writeStateTwice(files, path, { kind: KIND, version: VERSION, ...record }),
-    async readModel(sha256, contract) {
+    write: (record: FleetModelRecord): Promise<void> =>
+      writeStateTwice(files, path, { kind: KIND, version: VERSION, ...record }),
+    /** Rejects where the file is not there, damaged, or of another contract. */
+    async readModel(sha256: string, contract: FlowContract): Promise<ModelFile> {
       const name = join(folder, nameOf(sha256))
       const bytes = await files.read(name, MAXIMUM_FLEET_MODEL_BYTES)
       if (bytes === null) throw new DataError(`${name}: is not there`)
       return modelOf(bytes, sha256, contract)
     },
-    async writeModel(sha256, bytes) {
+    async writeModel(sha256: string, bytes: Uint8Array): Promise<void> {
       await files.makeFolder(folder)
       await writeBytes(files, join(folder, nameOf(sha256)), bytes)
     },
-    async removeOthers(kept) {
+    async removeOthers(kept: readonly (string | undefined)[]): Promise<void> {
       if ((await files.isFolder(folder)) !== true) return
       const names = kept.map((sha256) => nameOf(sha256 ?? ''))
       for (const name of await files.list(folder)) {
@@ -203,32 +198,12 @@ export interface FleetModelsOptions {
   readonly tell: (summary: string) => void
 }
 
-export interface FleetModels {
-  readonly targets: readonly FleetTarget[]
-  /**
-   * What stands on the server now, for each target that has an offer. `fetch` gives a model's bytes, or null. Rejects where
-   * `fetch` or the disk fails; nothing has changed then.
-   */
-  offered(
-    offers: readonly Uint8Array[],
-    fetch: (target: FleetTarget, sha256: string) => Promise<Uint8Array | null>,
-  ): Promise<void>
-  /** A verdict on a flow. */
-  note(record: FlowRecord, decision: Pick<AgentVerdict, 'novel' | 'model'>): void
-  /** A second is over. */
-  tick(): void
-  /** For the fleet. */
-  state(): GatewayModelState
-  /** For /healthz. */
-  warnings(): readonly string[]
-  /** Another model of the configuration from now on. */
-  configure(model: ModelFile): void
-  /** The fleet's model in use; null: that of the configuration. */
-  readonly inUse: ModelFile | null
-  /** Calls its argument when the stage has changed. */
-  onChange(changed: () => void): void
-  /** Ends when nothing is being written. */
-  idle(): Promise<void>
+/** A model's bytes from the server; null where it has none. */
+type FetchModel = (target: FleetTarget, sha256: string) => Promise<Uint8Array | null>
+
+interface Problem {
+  readonly version: number
+  readonly reason: string
 }
 
 /** A model under trial. */
@@ -245,176 +220,312 @@ interface Trial {
   falseAlarms: number
 }
 
-export function createFleetModels(options: FleetModelsOptions): FleetModels {
-  const { gateway, group, publicKey, row, contract, store, log } = options
-  let { configured } = options
-  const targets: FleetTarget[] = [
-    { kind: 'gateway', name: gateway },
-    ...(group === null ? [] : [{ kind: 'group' as const, name: group }]),
-  ]
-  const dimension = contract.dimension
-  const kept = createRowReservoir({
-    dimension,
-    capacity: Math.max(LEAST_JUDGED_FLOWS, Math.min(KEPT_ROWS, Math.floor(KEPT_ROW_BYTES / (8 * dimension)))),
-    seed: 1,
-  })
-  let { record, inUse } = options.kept
-  let trial: Trial | null = null
+export class FleetModels {
+  readonly targets: readonly FleetTarget[]
+  readonly #options: FleetModelsOptions
+  readonly #kept: RowReservoir
+  #configured: ModelFile
+  #record: FleetModelRecord
+  #inUse: ModelFile | null
+  #trial: Trial | null = null
   /** Of what stands on the server: nothing is kept of it. */
-  let problem: { version: number; reason: string } | null = null
-  let waiting: number | null = null
-  let told = ''
-  let changed = (): void => undefined
-  let working: Promise<void> = Promise.resolve()
+  #problem: Problem | null = null
+  #waiting: number | null = null
+  #told = ''
+  #changed = (): void => undefined
+  #working: Promise<void> = Promise.resolve()
+  #isSettling = false
 
-  const inForce = (): ModelFile => inUse ?? configured
-  const stage = (): { stage: ModelStage; version: number; reason: string | null } => {
-    const { highest, isPending, refused } = record
+  constructor(options: FleetModelsOptions) {
+    const { gateway, group, contract, configured, kept, log } = options
+    this.#options = options
+    this.targets = [
+      { kind: 'gateway', name: gateway },
+      ...(group === null ? [] : [{ kind: 'group' as const, name: group }]),
+    ]
+    const { dimension } = contract
+    const rows = Math.min(KEPT_ROWS, Math.floor(KEPT_ROW_BYTES / (8 * dimension)))
+    this.#kept = createRowReservoir({ dimension, capacity: Math.max(LEAST_JUDGED_FLOWS, rows), seed: 1 })
+    this.#configured = configured
+    this.#record = kept.record
+    this.#inUse = kept.inUse
+    // an agent that ended while a model proved itself goes on
+    void this.#enqueue(() => this.#prove(0)).catch(({ message }: Error) =>
+      log.warn(`the fleet's model: ${message}`),
+    )
+  }
+
+  /** The fleet's model in use; null: that of the configuration. */
+  get inUse(): ModelFile | null {
+    return this.#inUse
+  }
+
+  /** Another model of the configuration from now on. */
+  configure(model: ModelFile): void {
+    this.#configured = model
+  }
+
+  /** Calls its argument when the stage has changed. */
+  onChange(changed: () => void): void {
+    this.#changed = changed
+  }
+
+  /** Ends when nothing is being written. */
+  idle(): Promise<void> {
+    return this.#working
+  }
+
+  /**
+   * What stands on the server now, for each target that has an offer. Rejects where `fetch` or the disk fails; nothing has
+   * changed then.
+   */
+  offered(offers: readonly Uint8Array[], fetch: FetchModel): Promise<void> {
+    return this.#enqueue(() => this.#act(offers, fetch))
+  }
+
+  /** A verdict on a flow. */
+  note(flow: FlowRecord, { novel, model }: Pick<AgentVerdict, 'novel' | 'model'>): void {
+    if (flow.row === null || model !== this.#inForce.sha256.slice(0, 16)) return
+    if (this.#trial !== null) {
+      const { beside, isInUse } = this.#trial
+      const other = isInUse || !novel ? beside.judge(flow).novel : false
+      const isNormal = isInUse ? !other : !novel
+      if (isNormal) this.#trial.flows++
+      if (isNormal && (isInUse ? novel : other)) this.#trial.falseAlarms++
+    }
+    if (!novel) this.#kept.add(flow.row)
+  }
+
+  /** A second is over. */
+  tick(): void {
+    if (this.#trial === null) return
+    this.#trial.seconds++
+    if (this.#isSettling || verdictOn(this.#trial) === 'wait') return
+    this.#isSettling = true
+    this.#enqueue(() => this.#settle())
+      .catch(({ message }: Error) => this.#options.log.warn(`the fleet's model: ${message}; trying again`))
+      .finally(() => {
+        this.#isSettling = false
+      })
+  }
+
+  /** For the fleet. */
+  state(): GatewayModelState {
+    const { stage, version, reason } = this.#stage()
+    return {
+      group: this.#options.group,
+      stage,
+      version,
+      inUse: this.#record.inUse,
+      reason: reason === null ? null : reason.slice(0, 1000),
+      flows: this.#trial?.flows ?? 0,
+      falseAlarms: this.#trial?.falseAlarms ?? 0,
+      at: new Date(this.#options.wallMicros() / 1000).toISOString(),
+    }
+  }
+
+  /** For /healthz. */
+  warnings(): readonly string[] {
+    const { version, reason } = this.#stage()
+    return reason === null ? [] : [`model version ${version} of the fleet is refused: ${reason}`]
+  }
+
+  get #inForce(): ModelFile {
+    return this.#inUse ?? this.#configured
+  }
+
+  #stage(): { stage: ModelStage; version: number; reason: string | null } {
+    const { highest, isPending, refused } = this.#record
+    const trial = this.#trial
+    const isRefused = refused !== null && refused.version === highest
     if (trial?.isInUse === false) return { stage: 'shadow', version: trial.version, reason: null }
-    if (problem !== null) return { stage: 'refused', ...problem }
+    if (this.#problem !== null) return { stage: 'refused', ...this.#problem }
     if (trial !== null) {
       // what came after it is not hidden while it proves itself, which can take long on a quiet network
-      return refused?.version === highest && refused !== null
+      return isRefused
         ? { stage: 'refused', version: highest, reason: refused.reason }
         : { stage: 'proving', version: trial.version, reason: null }
     }
     if (isPending) return { stage: 'waiting', version: highest, reason: null }
-    if (waiting !== null) return { stage: 'waiting', version: waiting, reason: null }
-    if (refused?.version === highest && refused !== null) {
+    if (this.#waiting !== null) return { stage: 'waiting', version: this.#waiting, reason: null }
+    if (isRefused) {
       const { version, reason, wasUsed } = refused
       return { stage: wasUsed ? 'rolled-back' : 'refused', version, reason }
     }
     return { stage: highest === 0 ? 'none' : 'in-use', version: highest, reason: null }
   }
+
+  #enqueue(work: () => Promise<void>): Promise<void> {
+    const done = this.#working.then(work).finally(() => this.#say())
+    this.#working = done.catch(() => undefined)
+    return done
+  }
+
   /** Says what has changed since the last time. */
-  const say = (): void => {
-    const now = stage()
-    const text = JSON.stringify([now, record.inUse])
-    if (text === told) return
-    const isFirst = told === ''
-    told = text
-    changed()
-    if (isFirst && now.reason === null) return
-    const what = `model version ${now.version} of the fleet`
-    const { stage: is, reason } = now
-    if (is === 'shadow') log.info(`${what} judges in shadow`)
-    else if (is === 'waiting') log.info(`${what} is offered to other gateways first`)
-    else if (is === 'none') return
+  #say(): void {
+    const { log, tell } = this.#options
+    const now = this.#stage()
+    const text = JSON.stringify([now, this.#record.inUse])
+    if (text === this.#told) return
+    const isFirst = this.#told === ''
+    this.#told = text
+    this.#changed()
+    const { stage, version, reason } = now
+    if (stage === 'none' || (isFirst && reason === null)) return
+    const what = `model version ${version} of the fleet`
+    if (stage === 'shadow') log.info(`${what} judges in shadow`)
+    else if (stage === 'waiting') log.info(`${what} is offered to other gateways first`)
     else {
-      const summary =
-        is === 'refused'
-          ? `${what} is refused: ${reason}`
-          : is === 'rolled-back'
-            ? `${what} was in use and is refused now: ${reason}`
-            : `${what} is in use${is === 'in-use' ? '' : ', and has to prove itself'}`
+      const summary = {
+        refused: `${what} is refused: ${reason}`,
+        'rolled-back': `${what} was in use and is refused now: ${reason}`,
+        'in-use': `${what} is in use`,
+        proving: `${what} is in use, and has to prove itself`,
+      }[stage]
       if (reason === null) log.info(summary)
       else log.warn(summary)
-      options.tell(summary)
+      tell(summary)
     }
   }
-  const keepFiles = (): Promise<void> =>
-    store.removeOthers([record.inUse?.sha256, record.lastGood?.sha256, trial?.sha256])
+
   /** What is in use on disk, then in memory. */
-  const change = async (next: FleetModelRecord, model: ModelFile | null): Promise<void> => {
-    await store.write(next)
-    record = next
-    if ((model ?? configured).sha256 !== inForce().sha256) options.use(model ?? configured)
-    inUse = model
+  async #change(next: FleetModelRecord, model: ModelFile | null): Promise<void> {
+    await this.#options.store.write(next)
+    this.#record = next
+    const inForce = model ?? this.#configured
+    if (inForce.sha256 !== this.#inForce.sha256) this.#options.use(inForce)
+    this.#inUse = model
   }
-  const prove = async (shadowSeconds: number): Promise<void> => {
-    const { inUse: of, lastGood, isProven } = record
-    if (isProven || of === null || inUse === null) return
-    const before = lastGood === null ? configured : await store.readModel(lastGood.sha256, contract)
-    const beside = createJudgingModel(before, row)
-    trial = {
+
+  #keepFiles(): Promise<void> {
+    const { inUse, lastGood } = this.#record
+    return this.#options.store.removeOthers([inUse?.sha256, lastGood?.sha256, this.#trial?.sha256])
+  }
+
+  async #prove(shadowSeconds: number): Promise<void> {
+    const { inUse: of, lastGood, isProven } = this.#record
+    if (isProven || of === null || this.#inUse === null) return
+    const { store, contract, row } = this.#options
+    const before = lastGood === null ? this.#configured : await store.readModel(lastGood.sha256, contract)
+    this.#trial = {
       ...of,
       shadowSeconds,
-      model: inUse,
-      beside,
+      model: this.#inUse,
+      beside: createJudgingModel(before, row),
       isInUse: true,
       seconds: 0,
       flows: 0,
       falseAlarms: 0,
     }
   }
-  const refuse = async (version: number, reason: string): Promise<void> => {
+
+  async #refuse(version: number, reason: string): Promise<void> {
     const refused = { version, reason, wasUsed: false }
-    await change({ ...record, highest: version, isPending: false, refused }, inUse)
-    trial = null
-    await prove(0)
-    await keepFiles()
+    await this.#change({ ...this.#record, highest: version, isPending: false, refused }, this.#inUse)
+    this.#trial = null
+    await this.#prove(0)
+    await this.#keepFiles()
   }
+
   /** The end of a trial, once it has one. */
-  const settle = async (): Promise<void> => {
-    if (trial === null) return
-    const { version, sha256, flows, falseAlarms, isInUse, model, shadowSeconds } = trial
-    const verdict = verdictOn(trial)
+  async #settle(): Promise<void> {
+    if (this.#trial === null) return
+    const { version, sha256, flows, falseAlarms, isInUse, model, shadowSeconds } = this.#trial
+    const verdict = verdictOn(this.#trial)
     if (verdict === 'wait') return
     if (verdict === 'bad') {
       const reason = `flags ${falseAlarms} of ${flows} flows that are normal to the model ${isInUse ? 'before' : 'in use'}; ${100 * MOST_FALSE_ALARMS} % are allowed`
-      if (!isInUse) return refuse(version, reason)
-      const { lastGood } = record
-      const back =
-        lastGood === null ? null : await store.readModel(lastGood.sha256, contract).catch(() => null)
-      const refused = { version, reason, wasUsed: true }
-      const next = {
-        ...record,
-        inUse: back === null ? null : lastGood,
-        lastGood: null,
-        isProven: true,
-        refused,
-      }
-      await change(next, back)
-      trial = null
+      if (!isInUse) return this.#refuse(version, reason)
+      await this.#goBack({ version, reason, wasUsed: true })
+      this.#trial = null
     } else if (isInUse) {
-      await change({ ...record, isProven: true }, inUse)
-      trial = null
+      await this.#change({ ...this.#record, isProven: true }, this.#inUse)
+      this.#trial = null
     } else {
-      const lastGood = record.isProven ? record.inUse : record.lastGood
-      const next = { version, sha256 }
-      await change(
-        { highest: version, isPending: false, inUse: next, lastGood, isProven: false, refused: null },
+      const { isProven, inUse, lastGood } = this.#record
+      await this.#change(
+        {
+          highest: version,
+          isPending: false,
+          inUse: { version, sha256 },
+          lastGood: isProven ? inUse : lastGood,
+          isProven: false,
+          refused: null,
+        },
         model,
       )
-      trial = null
-      await prove(shadowSeconds)
+      this.#trial = null
+      await this.#prove(shadowSeconds)
     }
-    await keepFiles()
+    await this.#keepFiles()
   }
+
+  /** To the last good model, or to that of the configuration. */
+  async #goBack(refused: NonNullable<FleetModelRecord['refused']>): Promise<void> {
+    const { store, contract } = this.#options
+    const { lastGood } = this.#record
+    const back = lastGood === null ? null : await store.readModel(lastGood.sha256, contract).catch(() => null)
+    const inUse = back === null ? null : lastGood
+    await this.#change({ ...this.#record, inUse, lastGood: null, isProven: true, refused }, back)
+  }
+
+  async #act(offers: readonly Uint8Array[], fetch: FetchModel): Promise<void> {
+    this.#waiting = null
+    const { newest, problem } = readOffers(
+      offers,
+      this.targets,
+      this.#options.publicKey,
+      this.#record.highest,
+    )
+    this.#problem = problem
+    if (newest === null) return
+    const { manifest, share } = newest
+    const { version, model } = manifest
+    const isDecided = version === this.#record.highest && !this.#record.isPending
+    if (isDecided || version === this.#trial?.version) return
+    if (!isCanary(this.#options.gateway, version, share)) {
+      this.#waiting = version
+      return
+    }
+    if ((await this.#adopt(manifest)) || model === null) return
+    if (this.#trial?.isInUse === false) this.#trial = null
+    await this.#tryModel(manifest, model, fetch)
+  }
+
   /** Model and version as they are offered, where they do not need a trial; whether so. */
-  const adopt = async ({ version, model }: ModelManifest): Promise<boolean> => {
-    const now = { ...record, highest: version, isPending: false, refused: null }
+  async #adopt({ version, model }: ModelManifest): Promise<boolean> {
+    const { store, contract } = this.#options
+    const now = { ...this.#record, highest: version, isPending: false, refused: null }
     if (model === null) {
-      await change({ ...now, inUse: null, lastGood: null, isProven: true }, null)
-      trial = null
-    } else if (model.sha256 === record.inUse?.sha256) {
-      await change({ ...now, inUse: { version, sha256: model.sha256 } }, inUse)
-      if (trial?.isInUse === false) trial = null
-      if (trial === null) await prove(0)
-    } else if (model.sha256 === record.lastGood?.sha256) {
+      await this.#change({ ...now, inUse: null, lastGood: null, isProven: true }, null)
+      this.#trial = null
+    } else if (model.sha256 === this.#record.inUse?.sha256) {
+      await this.#change({ ...now, inUse: { version, sha256: model.sha256 } }, this.#inUse)
+      if (this.#trial?.isInUse === false) this.#trial = null
+      if (this.#trial === null) await this.#prove(0)
+    } else if (model.sha256 === this.#record.lastGood?.sha256) {
       const back = await store.readModel(model.sha256, contract)
-      const next = { version, sha256: model.sha256 }
-      await change({ ...now, inUse: next, lastGood: null, isProven: true }, back)
-      trial = null
+      const inUse = { version, sha256: model.sha256 }
+      await this.#change({ ...now, inUse, lastGood: null, isProven: true }, back)
+      this.#trial = null
     } else return false
-    await keepFiles()
+    await this.#keepFiles()
     return true
   }
-  const tryModel = async (
+
+  async #tryModel(
     { target, version, shadowSeconds }: ModelManifest,
     { sha256, sizeBytes }: NonNullable<ModelManifest['model']>,
-    fetch: Parameters<FleetModels['offered']>[1],
-  ): Promise<void> => {
+    fetch: FetchModel,
+  ): Promise<void> {
+    const { contract, store, row, selfTest } = this.#options
     if (sizeBytes > MAXIMUM_FLEET_MODEL_BYTES) {
-      return refuse(version, `${sizeBytes} bytes, at most ${MAXIMUM_FLEET_MODEL_BYTES}`)
+      return this.#refuse(version, `${sizeBytes} bytes, at most ${MAXIMUM_FLEET_MODEL_BYTES}`)
     }
     const bytes = await fetch(target, sha256)
-    const found = bytes === null ? null : createHash('sha256').update(bytes).digest('hex')
-    if (bytes === null || found !== sha256) {
-      problem = {
-        version,
-        reason: bytes === null ? 'the server has no model' : 'the SHA-256 of the model differs',
-      }
+    if (bytes === null || createHash('sha256').update(bytes).digest('hex') !== sha256) {
+      const reason = bytes === null ? 'the server has no model' : 'the SHA-256 of the model differs'
+      this.#problem = { version, reason }
       return
     }
     let model: ModelFile
@@ -422,16 +533,15 @@ export function createFleetModels(options: FleetModelsOptions): FleetModels {
       model = modelOf(bytes, sha256, contract)
     } catch (error) {
       if (!(error instanceof OddFlowError)) throw error
-      return refuse(version, error.message)
+      return this.#refuse(version, error.message)
     }
-    const blind = await options.selfTest(model)
-    if (blind !== null) return refuse(version, blind)
+    const blind = await selfTest(model)
+    if (blind !== null) return this.#refuse(version, blind)
     await store.writeModel(sha256, bytes)
-    await change({ ...record, highest: version, isPending: true, refused: null }, inUse)
+    await this.#change({ ...this.#record, highest: version, isPending: true, refused: null }, this.#inUse)
     // no flow comes between these and the first that the trial counts
-    const rows = kept.rows()
-    const falseAlarms = rows.rows === 0 ? 0 : novelRows(model.saved, rows).filter((novel) => novel).length
-    trial = {
+    const rows = this.#kept.rows()
+    this.#trial = {
       version,
       sha256,
       shadowSeconds,
@@ -440,120 +550,43 @@ export function createFleetModels(options: FleetModelsOptions): FleetModels {
       isInUse: false,
       seconds: 0,
       flows: rows.rows,
-      falseAlarms,
+      falseAlarms: rows.rows === 0 ? 0 : novelRows(model.saved, rows).filter((novel) => novel).length,
     }
-    await settle()
+    await this.#settle()
   }
-  const act = async (
-    offers: readonly Uint8Array[],
-    fetch: Parameters<FleetModels['offered']>[1],
-  ): Promise<void> => {
-    problem = null
-    waiting = null
-    const problems: { version: number; reason: string }[] = []
-    let newest: { manifest: ModelManifest; share: number } | null = null
-    for (const bytes of offers) {
-      let version = 0
-      try {
-        const { signed, share } = decodeOffer(bytes)
-        version = readManifest(signed, 'unchecked').version
-        const manifest = readManifest(signed, publicKey)
-        if (!targets.some((target) => targetText(target) === targetText(manifest.target))) {
-          throw new DataError(`is for ${targetText(manifest.target)}`)
-        }
-        if (version < record.highest) continue
-        if (newest === null || version > newest.manifest.version) newest = { manifest, share }
-      } catch (error) {
-        if (!(error instanceof OddFlowError)) throw error
-        problems.push({ version, reason: error.message })
+}
+
+/** The newest offer that counts, and what is wrong with the others. */
+function readOffers(
+  offers: readonly Uint8Array[],
+  targets: readonly FleetTarget[],
+  publicKey: KeyObject,
+  highest: number,
+): { newest: { manifest: ModelManifest; share: number } | null; problem: Problem | null } {
+  const problems: Problem[] = []
+  let newest: { manifest: ModelManifest; share: number } | null = null
+  let oldVersion = 0
+  for (const bytes of offers) {
+    let version = 0
+    try {
+      const { signed, share } = decodeOffer(bytes)
+      version = readManifest(signed, 'unchecked').version
+      const manifest = readManifest(signed, publicKey)
+      if (!targets.some((target) => targetText(target) === targetText(manifest.target))) {
+        throw new DataError(`is for ${targetText(manifest.target)}`)
       }
+      if (version < highest) oldVersion = Math.max(oldVersion, version)
+      else if (newest === null || version > newest.manifest.version) newest = { manifest, share }
+    } catch (error) {
+      if (!(error instanceof OddFlowError)) throw error
+      problems.push({ version, reason: error.message })
     }
-    const isOld = newest === null && problems.length === 0 && offers.length > 0
-    if (isOld) {
-      const version = Math.max(
-        ...offers.map((bytes) => readManifest(decodeOffer(bytes).signed, 'unchecked').version),
-      )
-      problems.push({ version, reason: `is older than version ${record.highest}, which came before` })
-    }
-    const [first = null] = problems
-    problem = first
-    if (newest === null) return
-    const { manifest, share } = newest
-    const { version, model } = manifest
-    const isDecided = version === record.highest && !record.isPending
-    if (isDecided || version === trial?.version) return
-    if (!isCanary(gateway, version, share)) {
-      waiting = version
-      return
-    }
-    if ((await adopt(manifest)) || model === null) return
-    if (trial?.isInUse === false) trial = null
-    await tryModel(manifest, model, fetch)
   }
-  const enqueue = (work: () => Promise<void>): Promise<void> => {
-    const done = working.then(work).finally(say)
-    working = done.catch(() => undefined)
-    return done
+  if (newest === null && problems.length === 0 && offers.length > 0) {
+    const reason = `is older than version ${highest}, which came before`
+    problems.push({ version: oldVersion, reason })
   }
-  let isSettling = false
-  const settleSoon = (): void => {
-    if (trial === null || isSettling || verdictOn(trial) === 'wait') return
-    isSettling = true
-    enqueue(settle)
-      .catch((error: Error) => log.warn(`the fleet's model: ${error.message}; trying again`))
-      .finally(() => {
-        isSettling = false
-      })
-  }
-  // an agent that ended while a model proved itself goes on
-  void enqueue(() => prove(0)).catch((error: Error) => log.warn(`the fleet's model: ${error.message}`))
-  return {
-    targets,
-    offered: (offers, fetch) => enqueue(() => act(offers, fetch)),
-    note(flow, { novel, model }) {
-      if (flow.row === null || model !== inForce().sha256.slice(0, 16)) return
-      if (trial !== null) {
-        const { beside, isInUse } = trial
-        const other = isInUse || !novel ? beside.judge(flow).novel : false
-        const isNormal = isInUse ? !other : !novel
-        if (isNormal) trial.flows++
-        if (isNormal && (isInUse ? novel : other)) trial.falseAlarms++
-      }
-      if (!novel) kept.add(flow.row)
-    },
-    tick() {
-      if (trial !== null) trial.seconds++
-      settleSoon()
-    },
-    state: () => {
-      const { stage: is, version, reason } = stage()
-      const { flows = 0, falseAlarms = 0 } = trial ?? {}
-      return {
-        group,
-        stage: is,
-        version,
-        inUse: record.inUse,
-        reason: reason === null ? null : reason.slice(0, 1000),
-        flows,
-        falseAlarms,
-        at: new Date(options.wallMicros() / 1000).toISOString(),
-      }
-    },
-    warnings() {
-      const { version, reason } = stage()
-      return reason === null ? [] : [`model version ${version} of the fleet is refused: ${reason}`]
-    },
-    configure(model) {
-      configured = model
-    },
-    get inUse() {
-      return inUse
-    },
-    onChange(call) {
-      changed = call
-    },
-    idle: () => working,
-  }
+  return { newest, problem: problems[0] ?? null }
 }
 
 /** Bad at any time; good after the stated time. Neither before enough flows. */

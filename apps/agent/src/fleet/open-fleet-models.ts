@@ -13,9 +13,8 @@ import type { GivenModels } from '../pipeline/open-models.js'
 import { SelfTest } from '../pipeline/self-test.js'
 import {
   createFleetModelStore,
-  createFleetModels,
   type FleetModelStore,
-  type FleetModels,
+  FleetModels,
   type KeptFleetModel,
   readKeptFleetModel,
 } from './fleet-models.js'
@@ -54,7 +53,7 @@ export function openFleetModels(
   const output = fleetOutput(settings.outputs)
   const { base } = given
   if (fleet === null || output === null || base === null || settings.modelKey === null) return null
-  return createFleetModels({
+  return new FleetModels({
     ...fleet,
     gateway: gatewayName(output, hostname()),
     group: output.group ?? null,

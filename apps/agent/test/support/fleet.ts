@@ -10,7 +10,7 @@ import {
   signManifest,
 } from '@oddflow/program'
 import { type FileSystem, nodeFileSystem } from '../../src/files/file-system.js'
-import { createFleetModelStore, createFleetModels, readKeptFleetModel } from '../../src/fleet/fleet-models.js'
+import { createFleetModelStore, FleetModels, readKeptFleetModel } from '../../src/fleet/fleet-models.js'
 import { missedAttacks } from '../../src/fleet/open-fleet-models.js'
 import { createJudgingModel } from '../../src/models/judging.js'
 import { trainRows } from '../../src/models/train.js'
@@ -93,7 +93,7 @@ export async function fleetGateway(models: TestModels, state: string, files: Fil
   const kept = await readKeptFleetModel(store, wholeFlows, log)
   const configured = fileOf(models.wide)
   let used: ModelFile = kept.inUse ?? configured
-  const fleet = createFleetModels({
+  const fleet = new FleetModels({
     gateway: 'kitchen',
     group: 'home',
     publicKey: operator.publicKey,
