@@ -88,121 +88,28 @@ const MAXIMUM_STATUS_BYTES = 32_768
 
 /** Throws FileError where a file of the settings cannot be read. The connection is made with the first status or delivery. */
 export async function createNats(settings: NatsSettings, environment: OutputEnvironment): Promise<Output> {
-  const { nkeyAuthenticator } = named(await import('@nats-io/transport-node'))
-  const { jetstream } = named(await import('@nats-io/jetstream'))
+  const { clock, log, status, isTrial, fleetModels = null } = environment
   const gateway = gatewayName(settings, environment.hostname)
   const subject = `oddflow.gateway.${gateway}.event`
   const statusSubject = `oddflow.gateway.${gateway}.status`
-  const target = originOf(settings.url)
-  const seed = settings.seedFile === undefined ? null : readSeed(settings.seedFile)
-  const authority = settings.caFile === undefined ? {} : { ca: readCertificates(settings.caFile).join('\n') }
-  // else the client goes on in the clear where a server of tls:// offers no TLS
-  const tls = settings.url.startsWith('tls:') ? { tls: authority } : {}
-  let connection: NatsConnection | null = null
-  let stream: JetStreamClient | null = null
-  let denied: string | null = null
-  let refusals = 0
-  const onRefused = (reason: string): void => {
-    denied = reason
-    // 1, 2, 4, 8, …: a server that does it at each connection does not fill the log
-    if (Number.isInteger(Math.log2(++refusals))) {
-      environment.log.warn(
-        `${target}: ${reason}; the connection was closed (${refusals} so far) and is opened again`,
-      )
-    }
-  }
-
-  let opening: Promise<JetStreamClient> | null = null
-  const opened = async (): Promise<JetStreamClient> => {
-    if (connection !== null && !connection.isClosed() && stream !== null) return stream
-    opening ??= dial().finally(() => {
-      opening = null
-    })
-    return opening
-  }
-  let lostMillis: number | null = null
-  const dial = async (): Promise<JetStreamClient> => {
-    lostMillis = null
-    const open = await connectLimited({
-      onRefused,
-      servers: settings.url,
-      name: `oddflow-agent ${gateway}`,
-      inboxPrefix: `_INBOX.${gateway}`,
-      timeout: CONNECT_MILLIS,
-      maxReconnectAttempts: -1,
-      pingInterval: PING_MILLIS,
-      maxPingOut: 2,
-      ignoreClusterUpdates: true,
-      reconnectToServer: (servers) => ({
-        server: servers[0] ?? null,
-        delay:
-          lostMillis === null ? 0 : reconnectDelayMillis(environment.clock.monotonicMillis() - lostMillis),
-      }),
-      ...(seed === null ? {} : { authenticator: nkeyAuthenticator(new TextEncoder().encode(seed)) }),
-      ...tls,
-    })
-    void watch(open)
-    connection = open
-    stream = jetstream(open)
-    return stream
-  }
-  // the server reports what it denies beside the request, which then waits for nothing
-  const watch = async (open: NatsConnection): Promise<void> => {
-    for await (const status of open.status()) {
-      if (status.type === 'disconnect') lostMillis ??= environment.clock.monotonicMillis()
-      if (status.type === 'reconnect') lostMillis = null
-      if (status.type !== 'error') continue
-      if (status.error.message.includes(`"${statusSubject}"`)) statusDenied = status.error.message
-      else denied = status.error.message
-    }
-  }
-  let statusDenied: string | null = null
-  let isStatusWarned = false
+  const library = named(await import('@nats-io/transport-node'))
+  const link = new NatsLink(settings, gateway, statusSubject, environment, library)
+  const { target } = link
   const closing = new AbortController()
-  const tellStatus = async (): Promise<void> => {
-    statusDenied = null
-    try {
-      const status = (await environment.status?.()) ?? null
-      if (status === null) return
-      const client = await opened()
-      const longest = Math.min(MAXIMUM_STATUS_BYTES, connection?.info?.max_payload ?? MAXIMUM_STATUS_BYTES)
-      await client.publish(statusSubject, encodeStatus(status, longest), {
-        timeout: PATIENCE_MILLIS,
-        retries: 0,
-      })
-      isStatusWarned = false
-    } catch (error) {
-      if (closing.signal.aborted || isStatusWarned) return
-      isStatusWarned = true
-      environment.log.warn(
-        `${target}: ${statusSubject}: ${statusDenied ?? reasonOf(error as Error)}; sent again each minute`,
-      )
-    }
-  }
-  const tellStatuses = async (): Promise<void> => {
-    for (let pause = FIRST_STATUS_MILLIS; ; pause = STATUS_MILLIS) {
-      await environment.clock.sleep(pause, closing.signal)
-      if (closing.signal.aborted) return
-      await tellStatus()
-    }
-  }
-  if (environment.status !== undefined && environment.isTrial !== true) void tellStatuses()
-  const { fleetModels = null } = environment
+  if (status !== undefined && isTrial !== true)
+    void sendStatuses(link, statusSubject, environment, closing.signal)
   let modelTrouble: string | null = null
   if (settings.models && fleetModels !== null) {
     void runModelChannel({
-      async open() {
-        const client = await opened()
-        return { connection: connection as NatsConnection, client }
-      },
+      open: () => link.open(),
       gateway,
       models: fleetModels,
-      clock: environment.clock,
+      clock,
       stop: closing.signal,
       onTrouble(trouble) {
         if ((trouble === null) === (modelTrouble === null)) return
         modelTrouble = trouble
-        environment.log.warn(
+        log.warn(
           `${target}: models of the fleet ${trouble === null ? 'come again' : `do not come: ${reasonOf(new Error(trouble))}; trying each minute, the model in use stays`}`,
         )
       },
@@ -213,40 +120,160 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
     target,
     batch: BATCH,
     async deliver({ lines }, signal) {
-      denied = null
+      link.denied.event = null
       try {
-        return await withinMillis(environment.clock, PATIENCE_MILLIS, signal, async (limit) => {
+        return await withinMillis(clock, PATIENCE_MILLIS, signal, async (limit) => {
           const silent = new Promise<never>((_, reject) => {
             const give = (): void => reject(new Error('does not acknowledge'))
             if (limit.aborted) give()
             else limit.addEventListener('abort', give, { once: true })
           })
-          return Promise.race([store(await Promise.race([opened(), silent]), lines), silent])
+          const { connection, client } = await Promise.race([link.open(), silent])
+          const longest = connection.info?.max_payload ?? Number.POSITIVE_INFINITY
+          if (lines.some(({ length }) => length > longest)) {
+            throw new RefusedError(`${target}: takes messages of ${longest} bytes at most`)
+          }
+          const stored = lines.map((line) =>
+            client.publish(subject, line, { ...ONCE, msgID: `${gateway} ${idOf(line)}` }),
+          )
+          await Promise.race([allDone(stored), silent])
+          return 'stored by the server'
         })
       } catch (error) {
         if (error instanceof RefusedError) throw error
-        throw new Error(`${target}: ${subject}: ${denied ?? reasonOf(error as Error)}`)
+        throw new Error(`${target}: ${subject}: ${link.denied.event ?? reasonOf(error as Error)}`)
       }
     },
     async close() {
       closing.abort()
-      await connection?.close()
+      await link.close()
     },
-  }
-
-  async function store(client: JetStreamClient, lines: readonly Uint8Array[]): Promise<string> {
-    const longest = connection?.info?.max_payload ?? Number.POSITIVE_INFINITY
-    if (lines.some(({ length }) => length > longest)) {
-      throw new RefusedError(`${target}: takes messages of ${longest} bytes at most`)
-    }
-    const options = { timeout: PATIENCE_MILLIS, retries: 0 }
-    await allDone(
-      lines.map((line) => client.publish(subject, line, { ...options, msgID: `${gateway} ${idOf(line)}` })),
-    )
-    return 'stored by the server'
   }
 }
 
+const ONCE = { timeout: PATIENCE_MILLIS, retries: 0 }
+
+interface OpenLink {
+  readonly connection: NatsConnection
+  readonly client: JetStreamClient
+}
+
+/** The connection to the server, which is opened when it is first asked for, and again where it was closed. */
+class NatsLink {
+  readonly target: string
+  /** Why the server refused a message, which then waits for nothing: it reports that beside the request. */
+  readonly denied: { event: string | null; status: string | null } = { event: null, status: null }
+  readonly #options: Omit<Parameters<typeof connectLimited>[0], 'onRefused'>
+  readonly #statusSubject: string
+  readonly #nowMillis: () => number
+  readonly #warn: (message: string) => void
+  #open: OpenLink | null = null
+  #opening: Promise<OpenLink> | null = null
+  #lostMillis: number | null = null
+  #refusals = 0
+
+  /** Throws FileError where a file of the settings cannot be read. */
+  constructor(
+    { url, seedFile, caFile }: NatsSettings,
+    gateway: string,
+    statusSubject: string,
+    { clock, log }: OutputEnvironment,
+    { nkeyAuthenticator }: typeof import('@nats-io/transport-node'),
+  ) {
+    this.target = originOf(url)
+    this.#statusSubject = statusSubject
+    this.#nowMillis = clock.monotonicMillis
+    this.#warn = (message) => log.warn(`${this.target}: ${message}`)
+    const seed = seedFile === undefined ? null : new TextEncoder().encode(readSeed(seedFile))
+    const authority = caFile === undefined ? {} : { ca: readCertificates(caFile).join('\n') }
+    this.#options = {
+      servers: url,
+      name: `oddflow-agent ${gateway}`,
+      inboxPrefix: `_INBOX.${gateway}`,
+      timeout: CONNECT_MILLIS,
+      maxReconnectAttempts: -1,
+      pingInterval: PING_MILLIS,
+      maxPingOut: 2,
+      ignoreClusterUpdates: true,
+      reconnectToServer: (servers) => ({ server: servers[0] ?? null, delay: this.#delayMillis() }),
+      ...(seed === null ? {} : { authenticator: nkeyAuthenticator(seed) }),
+      // else the client goes on in the clear where a server of tls:// offers no TLS
+      ...(url.startsWith('tls:') ? { tls: authority } : {}),
+    }
+  }
+
+  async open(): Promise<OpenLink> {
+    if (this.#open?.connection.isClosed() === false) return this.#open
+    this.#opening ??= this.#dial().finally(() => {
+      this.#opening = null
+    })
+    return this.#opening
+  }
+
+  async close(): Promise<void> {
+    await this.#open?.connection.close()
+  }
+
+  async #dial(): Promise<OpenLink> {
+    this.#lostMillis = null
+    const { jetstream } = named(await import('@nats-io/jetstream'))
+    const onRefused = (reason: string): void => this.#onRefused(reason)
+    const connection = await connectLimited({ ...this.#options, onRefused })
+    void this.#watch(connection)
+    this.#open = { connection, client: jetstream(connection) }
+    return this.#open
+  }
+
+  #delayMillis(): number {
+    return this.#lostMillis === null ? 0 : reconnectDelayMillis(this.#nowMillis() - this.#lostMillis)
+  }
+
+  #onRefused(reason: string): void {
+    this.denied.event = reason
+    // 1, 2, 4, 8, …: a server that does it at each connection does not fill the log
+    if (Number.isInteger(Math.log2(++this.#refusals)))
+      this.#warn(`${reason}; the connection was closed (${this.#refusals} so far) and is opened again`)
+  }
+
+  async #watch(connection: NatsConnection): Promise<void> {
+    for await (const status of connection.status()) {
+      if (status.type === 'disconnect') this.#lostMillis ??= this.#nowMillis()
+      if (status.type === 'reconnect') this.#lostMillis = null
+      if (status.type !== 'error') continue
+      const { message } = status.error
+      this.denied[message.includes(`"${this.#statusSubject}"`) ? 'status' : 'event'] = message
+    }
+  }
+}
+
+/** Ends with `stop`, and never rejects. */
+async function sendStatuses(
+  link: NatsLink,
+  subject: string,
+  { clock, log, status: statusOf }: OutputEnvironment,
+  stop: AbortSignal,
+): Promise<void> {
+  let isWarned = false
+  for (let pause = FIRST_STATUS_MILLIS; ; pause = STATUS_MILLIS) {
+    await clock.sleep(pause, stop)
+    if (stop.aborted) return
+    link.denied.status = null
+    try {
+      const status = (await statusOf?.()) ?? null
+      if (status === null) continue
+      const { connection, client } = await link.open()
+      const longest = Math.min(MAXIMUM_STATUS_BYTES, connection.info?.max_payload ?? MAXIMUM_STATUS_BYTES)
+      await client.publish(subject, encodeStatus(status, longest), ONCE)
+      isWarned = false
+    } catch (error) {
+      if (stop.aborted || isWarned) continue
+      isWarned = true
+      log.warn(
+        `${link.target}: ${subject}: ${link.denied.status ?? reasonOf(error as Error)}; sent again each minute`,
+      )
+    }
+  }
+}
 /** As `connect` of the client, which sets a transport without limits. */
 async function connectLimited(options: ConnectionOptions & NatsLimitOptions): Promise<NatsConnection> {
   const { NatsConnectionImpl, setTransportFactory } = named(await import('@nats-io/transport-node'))
