@@ -4,7 +4,7 @@
  * radius 5 whose thickness has standard deviation 0.5. (The paper gives n = 5,000 and no more.)
  */
 
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { createMatrix, createRng, type Matrix, type Rng, takeRows } from '@oddflow/core'
 import {
   checkParameters,
@@ -18,10 +18,10 @@ import {
 import { z } from 'zod'
 import { loadRepeat } from './datasets/load-repeat.js'
 import type { Manifest } from './datasets/manifest.js'
-import { inFile } from './errors.js'
-import { checked } from './machines/runner-line.js'
 import { writeFileWhole } from './output.js'
+import { readShape } from './read-shapes.js'
 import { measureScores, UNTUNED_QUANTILE } from './run/trial-model.js'
+import { count, digest, list, positive, share } from './shapes.js'
 
 /**
  * How far one straight line can part two classes in the plane: the largest share of points on the right side of the
@@ -57,11 +57,8 @@ export function bestStraightLine(points: Matrix, isOuter: Uint8Array): number {
 
 /** What the pictures of embeddings are drawn from: one JSON file (`embeddings.json`), checked when it is read. */
 
-const MAXIMUM_LENGTH = 16 * 2 ** 20
-
-const share = z.number().min(0).max(1)
 const point = z.tuple([z.number(), z.number()])
-const points = z.array(point).max(5000)
+const points = z.array(point).max(100_000)
 /** Of a Gaussian in the plane: covariance as xx, xy, yy. */
 const component = z.strictObject({
   weight: share,
@@ -72,44 +69,36 @@ const name = z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/)
 
 const shape = z.strictObject({
   format: z.literal(1),
-  seed: z.number().int().min(0),
+  seed: count,
   clusterInCluster: z.strictObject({
-    rows: z.number().int().min(1),
-    landmarks: z.number().int().min(1),
+    rows: positive,
+    landmarks: positive,
     bandwidth: z.number().positive(),
     /** Best straight line in the plane of the data. */
     straightLineBefore: share,
-    panels: z
-      .array(
-        z.strictObject({
-          what: z.enum(['data', 'kjl', 'nystrom']),
-          inner: points,
-          outer: points,
-        }),
-      )
-      .max(3),
+    panels: list({
+      what: z.enum(['data', 'kjl', 'nystrom']),
+      inner: points,
+      outer: points,
+    }),
     /** Best straight line after an embedding, a draw of landmarks and sketch each. */
     straightLineAfter: z.strictObject({
       kjl: z.array(share).min(1).max(1000),
       nystrom: z.array(share).min(1).max(1000),
     }),
   }),
-  mixtures: z
-    .array(
-      z.strictObject({
-        dataset: name,
-        dataSha256: z.string().regex(/^[0-9a-f]{64}$/),
-        detector: name,
-        trainingRows: z.number().int().min(1),
-        bandwidth: z.number().positive(),
-        normal: points,
-        novel: points,
-        components: z.array(component).max(1000),
-        /** Of the detector with these two dimensions, over all test rows. */
-        auc: share,
-      }),
-    )
-    .max(100),
+  mixtures: list({
+    dataset: name,
+    dataSha256: digest,
+    detector: name,
+    trainingRows: positive,
+    bandwidth: z.number().positive(),
+    normal: points,
+    novel: points,
+    components: z.array(component).max(100_000),
+    /** Of the detector with these two dimensions, over all test rows. */
+    auc: share,
+  }),
 })
 
 export type EmbeddingReading = z.infer<typeof shape>
@@ -119,7 +108,7 @@ export type Point = z.infer<typeof point>
 /** null when there is no file. Throws an error that begins with the path. */
 export function readEmbeddings(path: string): EmbeddingReading | null {
   if (!existsSync(path)) return null
-  return inFile(path, () => checked(shape, readFileSync(path, 'utf8'), 'embeddings', MAXIMUM_LENGTH))
+  return readShape(shape, path, 'embeddings')
 }
 
 export function writeEmbeddings(path: string, reading: EmbeddingReading): void {

@@ -7,16 +7,9 @@ import { type Bundle, makeBundle } from '../machines/make-bundle.js'
 import { PROGRAM_FILE } from '../machines/work.js'
 import { createProgress, note } from '../output.js'
 import { readTrials } from '../run/trials-file.js'
+import type { CommandOptions } from './options.js'
 
-export interface WorkOptions {
-  readonly data: string
-  readonly manifests?: string
-  readonly trials: string
-  readonly datasets?: readonly string[]
-  readonly detectors?: readonly string[]
-  readonly tuning: 'none' | 'minimal' | 'both'
-  readonly repeats: number
-  readonly testRuns: number
+export interface WorkOptions extends Omit<CommandOptions, 'trainRows' | 'workers' | 'seed' | 'machine'> {
   readonly refitRows: number
 }
 

@@ -1,6 +1,7 @@
 /** `oddflow-bench data list`: the manifests, for a person or as JSON lines. */
 
 import { OddFlowError } from '@oddflow/core'
+import { Command, Option } from 'commander'
 import { datasetFolder, requireFolder } from '../datasets/load-repeat.js'
 import type { CapturesManifest, Manifest } from '../datasets/manifest.js'
 import { trainRowsOf, whatIsMissing } from '../datasets/pools.js'
@@ -8,16 +9,55 @@ import { bytesToPrepare, type PoolReport, preparePools, verifyDataset } from '..
 import { chooseManifests, OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
 import { UsageError } from '../errors.js'
 import { complain, createProgress, note, print } from '../output.js'
+import { type CommandOptions, defaultData, names, withManifests, withTrainRows } from './options.js'
+
+export function dataCommand(): Command {
+  return new Command('data')
+    .description('list, verify and prepare the data sets')
+    .addCommand(listCommand())
+    .addCommand(verifyCommand())
+    .addCommand(prepareCommand())
+}
+
+function listCommand(): Command {
+  return withManifests(new Command('list'))
+    .description('list the data sets: size, source, and what the paper says about them')
+    .addOption(
+      new Option('--format <format>', 'text or json (lines)').choices(['text', 'json']).default('text'),
+    )
+    .addHelpText('after', '\nExample:\n  oddflow-bench data list --format json')
+    .action((options) => {
+      dataList(options)
+    })
+}
+
+function verifyCommand(): Command {
+  return withTrainRows(withManifests(new Command('verify')))
+    .description('check that each data set is present and matches its manifest')
+    .argument('[dir]', 'folder of the data sets', defaultData())
+    .option('--datasets <names>', 'only these data sets, separated by commas', names)
+    .addHelpText('after', '\nExample:\n  oddflow-bench data verify ~/captures --datasets ctu,maccdc')
+    .action(async (dir, options) => {
+      process.exitCode = await dataVerify(dir, options)
+    })
+}
+
+function prepareCommand(): Command {
+  return withTrainRows(withManifests(new Command('prepare')))
+    .description('turn captures into pools of feature rows; pools that are up to date are kept')
+    .argument('<dir>', 'folder of the data sets: DIR/NAME/normal/*.pcap and DIR/NAME/novel/*.pcap')
+    .option('--datasets <names>', 'only these data sets, separated by commas', names)
+    .addHelpText('after', '\nExample:\n  oddflow-bench data prepare ~/captures --datasets ctu')
+    .action(async (dir, options) => {
+      process.exitCode = await dataPrepare(dir, options)
+    })
+}
 
 /** `oddflow-bench data verify [DIR]`: each data set with what was found; exit code 1 when one is not as it should be. */
 
-export interface DataVerifyOptions {
-  readonly manifests?: string
-  readonly datasets?: readonly string[]
-  readonly trainRows?: number
-}
+type DataOptions = Pick<CommandOptions, 'manifests' | 'datasets' | 'trainRows'>
 
-export async function dataVerify(dir: string, options: DataVerifyOptions): Promise<number> {
+export async function dataVerify(dir: string, options: DataOptions): Promise<number> {
   const manifests = chooseManifests(readManifests(options.manifests ?? OWN_MANIFESTS), options.datasets)
   requireFolder(dir)
   let faults = 0
@@ -32,13 +72,7 @@ export async function dataVerify(dir: string, options: DataVerifyOptions): Promi
 
 /** `oddflow-bench data prepare DIR`: pools of rows from captures; exit code 1 when a data set could not be prepared. */
 
-export interface DataPrepareOptions {
-  readonly manifests?: string
-  readonly datasets?: readonly string[]
-  readonly trainRows?: number
-}
-
-export async function dataPrepare(dir: string, options: DataPrepareOptions): Promise<number> {
+export async function dataPrepare(dir: string, options: DataOptions): Promise<number> {
   const chosen = chooseManifests(readManifests(options.manifests ?? OWN_MANIFESTS), options.datasets)
   const rows = chosen.find(({ kind }) => kind === 'rows')
   if (rows !== undefined && options.datasets !== undefined) {

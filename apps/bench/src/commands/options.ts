@@ -1,6 +1,7 @@
 /** Values of options as the command line gives them: each parser takes one or says what was expected. */
 
 import { join } from 'node:path'
+import type { Tuning } from '@oddflow/evaluation'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { EXPECTED_NAME, SHORT_NAME } from '../machines/machine-description.js'
 
@@ -34,6 +35,26 @@ export const TRIALS = `${RESULTS}/trials.jsonl`
 export function defaultData(): string {
   return join(process.env.ODDFLOW_SHARED ?? join('..', 'shared'), 'data', 'paper')
 }
+
+/** What the commands' options hold, each under the name of the function that adds it. */
+export interface CommandOptions {
+  readonly data: string
+  readonly manifests?: string
+  readonly datasets?: readonly string[]
+  readonly detectors?: readonly string[]
+  readonly tuning: 'none' | 'minimal' | 'both'
+  readonly repeats: number
+  readonly trainRows?: number
+  readonly workers?: number
+  readonly seed: number
+  readonly testRuns: number
+  readonly machine: string
+  /** A file. */
+  readonly trials: string
+}
+
+export const tuningsOf = ({ tuning }: Pick<CommandOptions, 'tuning'>): Tuning[] =>
+  tuning === 'both' ? ['none', 'minimal'] : [tuning]
 
 export function withManifests(command: Command): Command {
   return command.option('--manifests <dir>', "folder of manifests (default: those of the paper's data sets)")

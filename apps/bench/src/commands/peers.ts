@@ -1,4 +1,5 @@
 /** `oddflow-bench peers`: the one-class SVM of others beside ours on the same rows. Exit code 1 when one fails. */
+
 import { existsSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -12,7 +13,7 @@ import {
 } from '@oddflow/detectors'
 import { type Trial, type Tuning, timeRuns, workKey } from '@oddflow/evaluation'
 import { openScratchFolder } from '@oddflow/program'
-import type { Command } from 'commander'
+import { Argument, Command } from 'commander'
 import { availableManifests, loadRepeat, repeatsOf } from '../datasets/load-repeat.js'
 import type { Manifest } from '../datasets/manifest.js'
 import { UsageError } from '../errors.js'
@@ -37,6 +38,68 @@ import {
 } from '../peers/speed.js'
 import { candidatesOf, measureScores } from '../run/trial-model.js'
 import { readTrials } from '../run/trials-file.js'
+import {
+  type CommandOptions,
+  names,
+  RESULTS,
+  TRIALS,
+  tuningsOf,
+  whole,
+  withData,
+  withRepeats,
+  withTestRuns,
+  withTuning,
+} from './options.js'
+
+const COMPARISONS = ['svm', 'speed'] as const
+
+export function peersCommand(): Command {
+  const command = withData(new Command('peers'))
+    .description('compare with other programs on the same rows: scikit-learn, libsvm, numpy, C')
+    .addArgument(
+      new Argument(
+        '[what]',
+        'svm: AUC and times of other one-class SVMs, for every data set, repeat and tuning (existing results are not run again); speed: scoring and training, in turns with numpy, scikit-learn and C (default: both)',
+      ).choices(COMPARISONS),
+    )
+    .option(
+      '--datasets <names>',
+      'for svm: only these data sets, separated by commas (default: all that are present)',
+      names,
+    )
+  return withTestRuns(withRepeats(withTuning(command), 3))
+    .option(
+      '--trials <file>',
+      'for svm: trials whose OCSVM gives the tuned bandwidth; its AUC must be reproduced',
+      TRIALS,
+    )
+    .option('--dataset <name>', 'for speed: the data set to train on and score', 'ctu-rows')
+    .option('--rounds <count>', 'for speed: number of turns for each program', whole(1, 1000), 9)
+    .option('--out <dir>', 'folder for peers.jsonl and peers-speed.jsonl', RESULTS)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  oddflow-bench peers
+  oddflow-bench peers svm --datasets ctu-rows --tuning none
+  oddflow-bench peers speed --rounds 3
+
+A peer that is not installed is reported as absent. The C program is compiled with cc from source that comes with oddflow-bench.`,
+    )
+    .action(async (what: (typeof COMPARISONS)[number] | undefined, options, command: Command) => {
+      if (what === 'svm') refuseOptions(command, ['dataset', 'rounds'], 'peers svm')
+      if (what === 'speed') {
+        const ofSvm = ['datasets', 'tuning', 'repeats', 'testRuns', 'trials']
+        refuseOptions(command, ofSvm, 'peers speed')
+      }
+      if (what !== 'speed') {
+        process.exitCode = await peers({ ...options, out: `${options.out}/peers.jsonl` })
+      }
+      if (what !== 'svm') {
+        await peerSpeed({ ...options, out: `${options.out}/peers-speed.jsonl` })
+      }
+    })
+}
 
 /**
  * One repeat of one data set: our one-class SVM, and that of a peer over the same rows with the same kernel, nu and
@@ -152,12 +215,9 @@ export function refuseOptions(command: Command, names: readonly string[], what: 
 
 /** `oddflow-bench peers speed`: scoring and training beside numpy, scikit-learn and C, in turns. */
 
-export interface PeerSpeedOptions {
-  readonly data: string
-  readonly manifests?: string
+export interface PeerSpeedOptions extends Pick<CommandOptions, 'data' | 'manifests' | 'seed'> {
   readonly dataset: string
   readonly rounds: number
-  readonly seed: number
   readonly out: string
 }
 
@@ -212,15 +272,8 @@ export async function peerSpeed(options: PeerSpeedOptions): Promise<void> {
   }
 }
 
-export interface PeersOptions {
-  readonly data: string
-  readonly manifests?: string
-  readonly datasets?: readonly string[]
-  readonly tuning: 'none' | 'minimal' | 'both'
-  readonly repeats: number
-  readonly seed: number
-  readonly testRuns: number
-  readonly trials: string
+export interface PeersOptions
+  extends Omit<CommandOptions, 'detectors' | 'trainRows' | 'workers' | 'machine'> {
   readonly out: string
 }
 
@@ -272,9 +325,8 @@ export async function peers(options: PeersOptions): Promise<number> {
 }
 
 function plan(options: PeersOptions): Row[] {
-  const tunings: Tuning[] = options.tuning === 'both' ? ['none', 'minimal'] : [options.tuning]
   return availableManifests(options).flatMap((manifest) =>
-    tunings.flatMap((tuning) =>
+    tuningsOf(options).flatMap((tuning) =>
       Array.from({ length: Math.min(options.repeats, repeatsOf(manifest)) }, (_, repeat) => ({
         manifest,
         tuning,

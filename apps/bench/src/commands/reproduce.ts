@@ -1,13 +1,56 @@
 /** `oddflow-bench reproduce`: data sets × detectors × tuning, each a few repeats, into a file of trials. */
 
 import { DataError, OddFlowError } from '@oddflow/core'
-import { type Trial, type Tuning, trialKey } from '@oddflow/evaluation'
+import { type Trial, trialKey } from '@oddflow/evaluation'
+import { Command } from 'commander'
 import { availableManifests, featuresOf, trainRowsThere } from '../datasets/load-repeat.js'
 import { FEATURES, type Manifest } from '../datasets/manifest.js'
 import { UsageError } from '../errors.js'
 import { jobKey, planJobs } from '../run/job.js'
 import { isMethodName, isTunable, METHOD_NAMES, type MethodName } from '../run/trial-model.js'
 import { runIntoFile } from '../run/trials-file.js'
+import {
+  type CommandOptions,
+  names,
+  TRIALS,
+  tuningsOf,
+  whole,
+  withData,
+  withDatasets,
+  withDetectors,
+  withMachine,
+  withRepeats,
+  withTestRuns,
+  withTrainRows,
+  withTuning,
+} from './options.js'
+
+export function reproduceCommand(): Command {
+  const command = withDatasets(withData(new Command('reproduce')))
+    .description('run trials; a stopped run continues where it stopped')
+    .option('--features <names>', 'iat-size, stats-header, samp-size (default: all that are present)', names)
+  withTrainRows(withRepeats(withTuning(withDetectors(command)), 5)).option(
+    '--workers <count>',
+    'number of parallel trials (default: the number of CPUs minus one)',
+    whole(1, 256),
+  )
+  return withMachine(withTestRuns(command))
+    .option('--trials <file>', 'file for the trials', TRIALS)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  oddflow-bench reproduce --tuning none
+  oddflow-bench reproduce --tuning minimal --datasets ctu-rows --detectors ocsvm,oc-kjl-qs --workers 1
+  oddflow-bench reproduce --machine rspi --trials rspi.jsonl
+  oddflow-bench reproduce --datasets ctu --train-rows 500 --trials ctu-500.jsonl
+
+Times are wall-clock times: for a speed table, run with --workers 1 on an idle machine.`,
+    )
+    .action(async (options) => {
+      process.exitCode = await reproduce(options)
+    })
+}
 
 /**
  * One number of training rows a file: a trial's key says nothing of n, and trials of two n would stand in one table as
@@ -51,20 +94,8 @@ function rowsThere(manifest: Manifest, data: string, repeat: number): number | n
   }
 }
 
-export interface ReproduceOptions {
-  readonly data: string
-  readonly manifests?: string
-  readonly datasets?: readonly string[]
+export interface ReproduceOptions extends CommandOptions {
   readonly features?: readonly string[]
-  readonly detectors?: readonly string[]
-  readonly tuning: 'none' | 'minimal' | 'both'
-  readonly repeats: number
-  readonly seed: number
-  readonly workers?: number
-  readonly testRuns: number
-  readonly trainRows?: number
-  readonly machine: string
-  readonly trials: string
 }
 
 /** Resolves to the exit code: 1 when a trial could not be made. */
@@ -74,7 +105,6 @@ export async function reproduce(options: ReproduceOptions): Promise<number> {
     if ((FEATURES as readonly string[]).includes(name)) continue
     throw new UsageError(`${name}: no such features; there are ${FEATURES.join(', ')}`)
   }
-  const tunings: Tuning[] = options.tuning === 'both' ? ['none', 'minimal'] : [options.tuning]
   if (options.tuning === 'minimal') {
     const fixed = options.detectors === undefined ? [] : detectors.filter((detector) => !isTunable(detector))
     if (fixed.length > 0) {
@@ -96,7 +126,7 @@ export async function reproduce(options: ReproduceOptions): Promise<number> {
     manifests,
     featuresOf: featuresFor,
     detectors,
-    tunings,
+    tunings: tuningsOf(options),
     repeats: options.repeats,
     seed: options.seed,
     ...(options.trainRows === undefined ? {} : { trainRows: options.trainRows }),

@@ -11,10 +11,49 @@ import {
   keptParameters,
 } from '@oddflow/detectors'
 import { type Trial, trialKey } from '@oddflow/evaluation'
+import { Argument, Command } from 'commander'
 import { availableManifests, featuresOf, repeatsOf } from '../datasets/load-repeat.js'
 import { UsageError } from '../errors.js'
 import { type Job, jobKey } from '../run/job.js'
 import { runIntoFile } from '../run/trials-file.js'
+import {
+  type CommandOptions,
+  RESULTS,
+  whole,
+  withData,
+  withDatasets,
+  withDetectors,
+  withMachine,
+  withRepeats,
+  withTestRuns,
+} from './options.js'
+
+export function sweepCommand(): Command {
+  const command = withDatasets(withData(new Command('sweep')), SWEEP_DATASETS.join(','))
+    .description('run untuned trials over a range of settings; a stopped sweep continues where it stopped')
+    .addArgument(
+      new Argument(
+        '<what>',
+        'nu: OCSVM over nu, compared with OC-KJL and OC-Nystrom over m, d, k; scaler: scalers × bandwidths × detectors; rows: training rows × detectors',
+      ).choices(SWEEP_NAMES),
+    )
+  withRepeats(withDetectors(command), 3).option(
+    '--workers <count>',
+    'number of parallel trials; for valid times use 1 on an idle machine',
+    whole(1, 256),
+    1,
+  )
+  return withMachine(withTestRuns(command))
+    .option('--trials <file>', 'file for the trials (default: sweep-WHAT.jsonl in docs/results)')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  oddflow-bench sweep nu\n  oddflow-bench sweep rows --datasets unb-rows',
+    )
+    .action(async (what: SweepName, options) => {
+      const trials = options.trials ?? `${RESULTS}/sweep-${what}.jsonl`
+      process.exitCode = await sweep(what, { ...options, trials })
+    })
+}
 
 /** Which sweeps there are, and which data sets they are over when nothing is said. */
 export const SWEEP_NAMES = ['nu', 'scaler', 'rows'] as const
@@ -111,18 +150,7 @@ export function sweepSettings(name: SweepName): SweepSetting[] {
   }
 }
 
-export interface SweepOptions {
-  readonly data: string
-  readonly manifests?: string
-  readonly datasets?: readonly string[]
-  readonly detectors?: readonly string[]
-  readonly repeats: number
-  readonly seed: number
-  readonly workers?: number
-  readonly testRuns: number
-  readonly machine: string
-  readonly trials: string
-}
+export type SweepOptions = Omit<CommandOptions, 'tuning' | 'trainRows'>
 
 /** Resolves to the exit code: 1 when a trial could not be made. */
 export async function sweep(name: SweepName, options: SweepOptions): Promise<number> {

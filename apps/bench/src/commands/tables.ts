@@ -1,6 +1,8 @@
 /** `oddflow-bench tables`: trials and readings in, every generated page of the results out. */
+
 import { join } from 'node:path'
 import { DataError } from '@oddflow/core'
+import { Command } from 'commander'
 import { OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
 import { note, writeFileWhole } from '../output.js'
 import { readTrials } from '../run/trials-file.js'
@@ -8,6 +10,24 @@ import { renderKjlAgainstSvm } from '../tables/kjl-against-svm-page.js'
 import { readPaperFigures, readReferenceAuc } from '../tables/published.js'
 import { buildReport, type Report, renderPages } from '../tables/report.js'
 import { renderCsv, renderLatex, renderMarkdown } from '../tables/table.js'
+import { names, RESULTS, TRIALS, withManifests } from './options.js'
+
+export function tablesCommand(): Command {
+  return withManifests(new Command('tables'))
+    .description("write the paper's tables with the measured figures, from trials only")
+    .option('--trials <files>', 'files of trials, separated by commas; several machines are merged', names, [
+      TRIALS,
+    ])
+    .option('--results <dir>', 'folder with machines.jsonl and sweep-*.jsonl, for their pages', RESULTS)
+    .option('--out <dir>', 'folder for paper-tables.md, .tex, .csv and the other pages', RESULTS)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  oddflow-bench tables\n  oddflow-bench tables --trials server.jsonl,rspi.jsonl --out results',
+    )
+    .action((options) => {
+      tables(options)
+    })
+}
 
 /** The files of a report: name and content. */
 

@@ -6,14 +6,13 @@
  * novel traffic is, and where its publisher offers it; `data prepare` turns it into pools of rows. What the paper
  * does not say of its data sets is null, never guessed.
  */
-import { FormatError } from '@oddflow/core'
 import { z } from 'zod'
+import { positive as count } from '../shapes.js'
 
 const name = z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/, 'expected a-z, 0-9 and hyphens')
 const line = z.string().min(1).max(600)
 /** A name in the folder of the data set: no way out of it. */
 const fileName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/, 'expected a file name')
-const count = z.number().int().min(1)
 /** The paper's three. */
 export const FEATURES = ['iat-size', 'stats-header', 'samp-size'] as const
 export type Features = (typeof FEATURES)[number]
@@ -90,25 +89,14 @@ const capturesManifest = z.strictObject({
   trainRows: count.max(1_000_000).optional(),
 })
 
-const manifest = z.discriminatedUnion('kind', [rowsManifest, capturesManifest])
+export const manifestShape = z.discriminatedUnion('kind', [rowsManifest, capturesManifest])
 
 /** For editors: dataset.schema.json of this package. */
 export const manifestSchema = (): object => ({
   title: 'Data set of oddflow-bench',
-  ...z.toJSONSchema(manifest),
+  ...z.toJSONSchema(manifestShape),
 })
 
 export type RowsManifest = z.infer<typeof rowsManifest>
 export type CapturesManifest = z.infer<typeof capturesManifest>
 export type Manifest = RowsManifest | CapturesManifest
-
-/** Throws FormatError that names the field. */
-export function checkManifest(value: unknown): Manifest {
-  const { success, data, error } = manifest.safeParse(value)
-  if (success) return data
-  const [first] = error.issues
-  const field = first?.path.join('.') ?? ''
-  throw new FormatError('manifest', `${field === '' ? 'manifest' : field}: ${first?.message ?? 'is odd'}`, {
-    field,
-  })
-}

@@ -5,14 +5,15 @@
  */
 
 import { createHash } from 'node:crypto'
-import { createReadStream, existsSync, readFileSync } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { endianness } from 'node:os'
 import { basename, join } from 'node:path'
 import { openCapture } from '@oddflow/capture/node'
-import { DataError, FormatError, type Matrix, OddFlowError, parseStrictJson } from '@oddflow/core'
+import { DataError, type Matrix, OddFlowError } from '@oddflow/core'
 import { PAPER_PROTOCOL, type ProtocolCounts } from '@oddflow/evaluation'
 import { z } from 'zod'
-import { inFile } from '../errors.js'
+import { readShape } from '../read-shapes.js'
+import { digest } from '../shapes.js'
 import { type CapturesManifest, FEATURES, type Features } from './manifest.js'
 import { readRows } from './read-npy.js'
 
@@ -123,8 +124,6 @@ async function hasPackets(file: string): Promise<boolean> {
   return false
 }
 
-const digest = z.string().regex(/^[0-9a-f]{64}$/)
-
 const poolRecord = z.strictObject({
   format: z.literal(1),
   features: z.enum(FEATURES),
@@ -157,15 +156,7 @@ export function pooledFeatures(folder: string): Features[] {
 /** Throws an error that begins with the file's name. */
 export function readPoolRecord(folder: string): PoolRecord {
   const path = join(folder, 'pool.json')
-  return inFile(path, () => {
-    const { value } = parseStrictJson(readFileSync(path, 'utf8'), (message) => {
-      throw new FormatError('pool', message)
-    })
-    const { success, data, error } = poolRecord.safeParse(value)
-    if (success) return data
-    const [first] = error.issues
-    throw new FormatError('pool', `${first?.path.join('.')}: ${first?.message}`)
-  })
+  return readShape(poolRecord, path, 'pool')
 }
 
 /** Both pools, held against their record. */

@@ -1,10 +1,11 @@
 /** All manifests of a folder, by name. Those of the paper come with this package. */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { FormatError, parseStrictJson } from '@oddflow/core'
+import { FormatError } from '@oddflow/core'
 import { inFile, UsageError } from '../errors.js'
-import { checkManifest, type Manifest } from './manifest.js'
+import { readShape, requireSize } from '../read-shapes.js'
+import { type Manifest, manifestShape } from './manifest.js'
 
 export const OWN_MANIFESTS = fileURLToPath(new URL('../../datasets', import.meta.url))
 
@@ -17,18 +18,14 @@ export function readManifests(folder: string): Manifest[] {
   const manifests = names.map((file) => {
     const path = join(folder, file)
     return inFile(path, () => {
-      const { size } = statSync(path)
-      if (size > MAXIMUM_MANIFEST_BYTES) throw new FormatError('manifest', `${size} bytes are no manifest`)
-      const { value } = parseStrictJson(readFileSync(path, 'utf8'), (message, position) => {
-        throw new FormatError('manifest', message, { offsetBytes: position })
-      })
-      const manifest = checkManifest(value)
-      if (`${manifest.name}.json` !== file) {
+      requireSize(path, 'manifest', MAXIMUM_MANIFEST_BYTES)
+      const found = readShape(manifestShape, path, 'manifest')
+      if (`${found.name}.json` !== file) {
         throw new FormatError('manifest', `name: expected ${file.slice(0, -5)} as the file is called`, {
           field: 'name',
         })
       }
-      return manifest
+      return found
     })
   })
   return manifests.sort((a, b) => (a.name < b.name ? -1 : 1))

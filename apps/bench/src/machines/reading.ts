@@ -3,16 +3,16 @@
  * reading says which target, how it was reached, under what ceiling, what machine it was, what was expected and what
  * came of it. Pages and trials are made from readings alone.
  */
-import { existsSync, readFileSync, statSync } from 'node:fs'
 import { DataError, FormatError } from '@oddflow/core'
 import { checkTrial, encodeTrial, type TestResult, type Trial, trialKey, workKey } from '@oddflow/evaluation'
 import { z } from 'zod'
-import { inFile } from '../errors.js'
 import { writeFileWhole } from '../output.js'
+import { readLines } from '../read-shapes.js'
 import { openTrials } from '../run/trials-file.js'
+import { amount, count, digest, parseShape, positive } from '../shapes.js'
 import { SHORT_NAME } from './machine-description.js'
 import { isComplete } from './reach.js'
-import { checked, expectedShape, failureShape, machineShape, outcomeShape, workShape } from './runner-line.js'
+import { expectedShape, failureShape, machineShape, outcomeShape, workShape } from './runner-line.js'
 import { workItemKey } from './work.js'
 
 const readingShape = z.strictObject({
@@ -20,20 +20,18 @@ const readingShape = z.strictObject({
   target: z.string().regex(SHORT_NAME),
   /** `carried`: the bundle and its results went by hand. */
   reach: z.enum(['local', 'ssh', 'emulated', 'carried']),
-  memoryCeilingBytes: z.number().int().min(1).nullable(),
-  bundleSha256: z.string().regex(/^[0-9a-f]{64}$/),
+  memoryCeilingBytes: positive.nullable(),
+  bundleSha256: digest,
   machine: machineShape,
-  loadAverage: z.number().min(0).nullable(),
+  loadAverage: amount.nullable(),
   /** Of the process that did the item, with whatever else it did. */
-  peakMemoryBytes: z.number().int().min(0).nullable(),
+  peakMemoryBytes: count.nullable(),
   work: workShape,
   expected: expectedShape,
   outcome: z.union([outcomeShape, failureShape]),
 })
 
 export type Reading = z.infer<typeof readingShape>
-
-const MAXIMUM_FILE_BYTES = 100_000_000
 
 /** Whether model and scores are those of the machine that made the bundle; null for an item that failed. */
 export function isEqualReading({ expected, outcome }: Reading): boolean | null {
@@ -52,23 +50,10 @@ function readingKey({ target, work }: Reading): string {
 
 /** Readings of a file; none when there is no file. Throws an error that begins with the path and names the line. */
 export function readReadings(path: string): Reading[] {
-  if (!existsSync(path)) return []
-  return inFile(path, () => {
-    const { size } = statSync(path)
-    if (size > MAXIMUM_FILE_BYTES)
-      throw new FormatError('readings', `${size} bytes; at most ${MAXIMUM_FILE_BYTES}`)
-    const lines = readFileSync(path, 'utf8').split('\n')
-    if (lines.pop() !== '') throw new FormatError('readings', 'the last line has no end')
-    return lines.map((line, i) => {
-      try {
-        const reading = checked(readingShape, line, 'reading')
-        if (!isComplete(reading)) throw new FormatError('reading', 'outcome: is not what such work gives')
-        return reading
-      } catch (error) {
-        if (error instanceof FormatError) throw new FormatError('readings', `line ${i + 1}: ${error.message}`)
-        throw error
-      }
-    })
+  return readLines(path, 'readings', (line) => {
+    const reading = parseShape(readingShape, line, 'reading')
+    if (!isComplete(reading)) throw new FormatError('reading', 'outcome: is not what such work gives')
+    return reading
   })
 }
 

@@ -13,6 +13,7 @@ import { FormatError } from '@oddflow/core'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
 import { inFile } from '../errors.js'
+import { checkShape } from '../shapes.js'
 import { EXPECTED_NAME, SHORT_NAME } from './machine-description.js'
 
 /** As trials and tables name machines. */
@@ -89,25 +90,18 @@ export type Target = z.infer<typeof target>
 
 /** Throws FormatError that names the field. */
 function checkTargets(value: unknown): Target[] {
-  const { success, data, error } = targetsFile.safeParse(value)
-  if (!success) {
-    const [first] = error.issues
-    const field = first?.path.join('.') ?? ''
-    throw new FormatError('targets', `${field === '' ? 'targets' : field}: ${first?.message ?? 'is odd'}`, {
-      field,
-    })
-  }
-  const names = data.targets.map((one) => one.name)
+  const { targets } = checkShape(targetsFile, value, 'targets')
+  const names = targets.map((one) => one.name)
   const twice = names.find((one, i) => names.indexOf(one) !== i)
   if (twice !== undefined) throw new FormatError('targets', `${twice}: there are two targets of that name`)
-  for (const one of data.targets) {
+  for (const one of targets) {
     if (one.kind === 'ssh' && one.node !== undefined && one.bringNode !== undefined) {
       throw new FormatError('targets', `${one.name}: node and bringNode exclude each other`, {
         field: 'node',
       })
     }
   }
-  return data.targets
+  return targets
 }
 
 /** The file of targets: YAML, of which JSON is a part. Paths in it are relative to the file, `~/` is the user's home. */

@@ -7,35 +7,16 @@
  * the bundle, the program included: the hash of `work.json` is the hash of the bundle.
  */
 import type { CheckedParameters } from '@oddflow/detectors'
-import type { TestSample, Tuning } from '@oddflow/evaluation'
-import type { MethodName } from '../run/trial-model.js'
+import type { z } from 'zod'
+import type { workShape } from './runner-line.js'
 
 export const WORK_FILE = 'work.json'
 export const PROGRAM_FILE = 'oddflow-bench.mjs'
 
 /** What an item is of; the same whatever bundle it is in. */
-interface ScoreWork {
-  readonly kind: 'score'
-  readonly dataset: string
-  readonly features: string
-  readonly detector: MethodName
-  readonly tuning: Tuning
-  readonly repeat: number
-  readonly seed: number
-  readonly dataSha256: string
-  readonly sample: TestSample
-}
-
-interface FitWork {
-  readonly kind: 'fit'
-  readonly dataset: string
-  readonly features: string
-  readonly detector: MethodName
-  readonly seed: number
-  /** n. */
-  readonly trainRows: number
-  readonly dataSha256: string
-}
+type ItemWork = z.infer<typeof workShape>
+type ScoreWork = Extract<ItemWork, { kind: 'score' }>
+type FitWork = Extract<ItemWork, { kind: 'fit' }>
 
 export interface ScoreItem {
   readonly work: ScoreWork
@@ -69,7 +50,7 @@ export interface Work {
 export const isFitItem = (item: WorkItem): item is FitItem => item.work.kind === 'fit'
 
 /** For people: `ctu-rows oc-kjl-qs, tuning none, repeat 0`. */
-export function describeWork(work: ScoreWork | FitWork): string {
+export function describeWork(work: ItemWork): string {
   const what = `${work.dataset} ${work.detector}`
   return work.kind === 'fit'
     ? `${what}, fit of ${work.trainRows} rows`
@@ -77,7 +58,7 @@ export function describeWork(work: ScoreWork | FitWork): string {
 }
 
 /** Equal for the same item of two bundles. */
-export function workItemKey(work: ScoreWork | FitWork): string {
+export function workItemKey(work: ItemWork): string {
   const tail = work.kind === 'fit' ? [work.trainRows] : [work.tuning, work.repeat]
   return [work.kind, work.dataset, work.features, work.detector, work.seed, ...tail].join(' ')
 }

@@ -6,16 +6,16 @@
  * labels of one-class models and no scores, so the scores are computed here from its model file, and it has no
  * detection time.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { DataError, decodeNpyMatrix, encodeNpy, FormatError, type Matrix } from '@oddflow/core'
+import { DataError, decodeNpyMatrix, encodeNpy, type Matrix } from '@oddflow/core'
 import { openScratchFolder } from '@oddflow/program'
 import { z } from 'zod'
-import { inFile } from '../errors.js'
 import { runProcess, whyFailed } from '../machines/reach.js'
-import { checked } from '../machines/runner-line.js'
 import { writeFileWhole } from '../output.js'
+import { readLines } from '../read-shapes.js'
+import { amount, count, digest, parseShape, positive, share, text } from '../shapes.js'
 
 /** The middle value, or the mean of the two in the middle; of at least one. */
 export function median(values: readonly number[]): number {
@@ -63,14 +63,9 @@ export async function runPython<T>(
 export const PEERS = ['scikit-learn', 'libsvm'] as const
 export type Peer = (typeof PEERS)[number]
 
-const text = z
-  .string()
-  .max(200)
-  .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u)
-const amount = z.number().min(0)
 const side = z.strictObject({
-  auc: z.number().min(0).max(1),
-  supportVectors: z.number().int().min(1),
+  auc: share,
+  supportVectors: positive,
   /** Fit alone, or where the peer is a program of files, the whole program. */
   trainMillis: amount,
   /** Medians over the passes; null where the peer does not score by itself. */
@@ -80,18 +75,18 @@ const side = z.strictObject({
 const shape = z.strictObject({
   format: z.literal(2),
   dataset: z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/),
-  dataSha256: z.string().regex(/^[0-9a-f]{64}$/),
+  dataSha256: digest,
   tuning: z.enum(['none', 'minimal']),
-  repeat: z.number().int().min(0),
-  seed: z.number().int().min(0),
-  trainRows: z.number().int().min(1),
-  testRows: z.number().int().min(1),
+  repeat: count,
+  seed: count,
+  trainRows: positive,
+  testRows: positive,
   peer: z.enum(PEERS),
   version: text,
   /** Of the pair distances, and what came of it; null where the bandwidth itself was given. */
-  bandwidthQuantile: z.number().min(0).max(1).nullable(),
+  bandwidthQuantile: share.nullable(),
   bandwidth: amount,
-  nu: z.number().min(0).max(1),
+  nu: share,
   theirs: side,
   ours: side,
   node: text,
@@ -112,20 +107,7 @@ export const peerKey = ({
 
 /** None when there is no file. Throws an error that begins with the path and names the line. */
 export function readPeerReadings(path: string): PeerReading[] {
-  if (!existsSync(path)) return []
-  return inFile(path, () =>
-    readFileSync(path, 'utf8')
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line, i) => {
-        try {
-          return checked(shape, line, 'peer')
-        } catch (error) {
-          if (error instanceof FormatError) throw new FormatError('peers', `line ${i + 1}: ${error.message}`)
-          throw error
-        }
-      }),
-  )
+  return readLines(path, 'peers', (line) => parseShape(shape, line, 'peer'))
 }
 
 /** Newer ones in the place of older ones; in the order of their keys. */

@@ -1,7 +1,7 @@
 /** A run of the speed comparison, a line for each figure, as JSON lines in one file (`peers-speed.jsonl`). */
 
 import { spawn } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { createRng, DataError, encodeNpy, log, type Matrix, matrixOf, parseStrictJson } from '@oddflow/core'
@@ -15,9 +15,9 @@ import {
 } from '@oddflow/detectors'
 import { atEnd } from '@oddflow/program'
 import { z } from 'zod'
-import { inFile } from '../errors.js'
-import { checked } from '../machines/runner-line.js'
 import { writeFileWhole } from '../output.js'
+import { readLines } from '../read-shapes.js'
+import { amount, parseShape, positive, text } from '../shapes.js'
 import { median } from './run-peers.js'
 import type { SpeedPeers } from './speed/start-peers.js'
 
@@ -355,28 +355,21 @@ function holdSum(sums: Map<string, number>, head: Omit<SpeedFigure, 'nanos'>, su
   }
 }
 
-const text = z
-  .string()
-  .max(300)
-  .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u)
-const amount = z.number().min(0)
-const count = z.number().int().min(1)
-
 const shape = z.strictObject({
   format: z.literal(1),
   what: text,
   side: text,
   precision: z.enum(['f64', 'f32']),
-  batch: count.nullable(),
+  batch: positive.nullable(),
   nanos: amount,
   dataset: text,
-  trainRows: count,
-  dimension: count,
-  m: count,
-  d: count,
-  k: count,
-  supportVectors: count,
-  rounds: count,
+  trainRows: positive,
+  dimension: positive,
+  m: positive,
+  d: positive,
+  k: positive,
+  supportVectors: positive,
+  rounds: positive,
   /** What was not installed. */
   absent: z.array(text).max(10),
   node: text,
@@ -391,13 +384,7 @@ export type SpeedReading = z.infer<typeof shape>
 
 /** None when there is no file. Throws an error that begins with the path. */
 export function readSpeedReadings(path: string): SpeedReading[] {
-  if (!existsSync(path)) return []
-  return inFile(path, () =>
-    readFileSync(path, 'utf8')
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => checked(shape, line, 'peers-speed')),
-  )
+  return readLines(path, 'peers-speed', (line) => parseShape(shape, line, 'peers-speed'))
 }
 
 /** One run in the place of the one before: sides that took no turns cannot be compared. */

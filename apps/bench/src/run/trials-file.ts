@@ -17,7 +17,6 @@ import {
   readlinkSync,
   realpathSync,
   rmSync,
-  statSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
@@ -28,6 +27,7 @@ import { dataKey, decodeTrial, encodeTrial, type Trial, trialKey } from '@oddflo
 import { isRunning } from '@oddflow/program'
 import { FileError, inFile } from '../errors.js'
 import { complain, createProgress, makeFolder, note, writeFileWhole } from '../output.js'
+import { decodeLines, requireSize } from '../read-shapes.js'
 import type { Job } from './job.js'
 import { describeMachine, describeVersions } from './machine.js'
 import { runJobs } from './run-jobs.js'
@@ -91,7 +91,7 @@ interface TrialsFile {
 /** The trials of a file that no run is writing to. Throws an error that begins with the path and names the line. */
 export function readTrials(path: string, keyOf: KeyOf = trialKey): Trial[] {
   return inFile(path, () => {
-    checkSize(path)
+    requireSize(path, 'trials', MAXIMUM_FILE_BYTES)
     const bytes = readFileSync(path)
     if (wholeLines(bytes) !== bytes.length) {
       throw new FormatError('trials', 'the last line has no end; resume the run that wrote it')
@@ -113,7 +113,7 @@ function openLocked(path: string, keyOf: KeyOf): TrialsFile {
   const target = realTarget(path)
   const release = takeLock(target)
   try {
-    if (existsSync(target)) checkSize(target)
+    if (existsSync(target)) requireSize(target, 'trials', MAXIMUM_FILE_BYTES)
     let file = openSync(target, 'a+')
     const bytes = readFileSync(file)
     const whole = wholeLines(bytes)
@@ -155,12 +155,6 @@ function writeWhole(file: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at)
 }
 
-function checkSize(path: string): void {
-  const { size } = statSync(path)
-  if (size > MAXIMUM_FILE_BYTES)
-    throw new FormatError('trials', `${size} bytes; at most ${MAXIMUM_FILE_BYTES}`)
-}
-
 /** Bytes up to the last line that has its end. */
 function wholeLines(bytes: Uint8Array): number {
   return bytes.lastIndexOf(0x0a) + 1
@@ -169,27 +163,16 @@ function wholeLines(bytes: Uint8Array): number {
 function parse(bytes: Uint8Array, keyOf: KeyOf): Trial[] {
   const lineOf = new Map<string, number>()
   const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  return text
-    .split('\n')
-    .slice(0, -1)
-    .map((line, i) => {
-      try {
-        const trial = decodeTrial(line)
-        const key = keyOf(trial)
-        const before = lineOf.get(key)
-        if (before !== undefined) {
-          throw new FormatError(
-            'trials',
-            `there are two trials of ${key}: remove this line or line ${before}`,
-          )
-        }
-        lineOf.set(key, i + 1)
-        return trial
-      } catch (error) {
-        if (error instanceof FormatError) throw new FormatError('trials', `line ${i + 1}: ${error.message}`)
-        throw error
-      }
-    })
+  return decodeLines(text.split('\n').slice(0, -1), 'trials', (line, i) => {
+    const trial = decodeTrial(line)
+    const key = keyOf(trial)
+    const before = lineOf.get(key)
+    if (before !== undefined) {
+      throw new FormatError('trials', `there are two trials of ${key}: remove this line or line ${before}`)
+    }
+    lineOf.set(key, i + 1)
+    return trial
+  })
 }
 
 /**

@@ -7,6 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { count, list, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
 import {
   type AgentEvent,
@@ -26,7 +27,7 @@ import {
   runAgent,
   withAgent,
 } from './agent-runs.js'
-import { count, defineStudy } from './study.js'
+import { defineStudy } from './study.js'
 
 const TRIES = 10
 /** A peer is unknown from this day on: each device is watched by then. */
@@ -34,33 +35,29 @@ const TRIES_FROM = 3
 const UNKNOWN = [203, 0, 113, 7]
 
 const device = z.strictObject({
-  key: z.string().max(40),
-  state: z.string().max(40),
+  key: text,
+  state: text,
   flows: count,
   seenDays: z.number(),
   /** null of a device that is not watched by the end; so are the fields of what came after. */
   readyHours: z.number().nullable(),
-  promise: z.string().max(200).nullable(),
+  promise: text.nullable(),
   daysAfter: z.number().nullable(),
   alerts: count,
   alertsPerDay: z.number().nullable(),
-  byRule: z.record(z.string().max(40), count),
+  byRule: z.record(text, count),
   watchedFlows: count,
   watchedNovel: count,
 })
 const figures = z.strictObject({
-  alone: z
-    .array(
-      z.strictObject({
-        name: z.string().max(100),
-        devices: z.array(device).max(1000),
-        tries: count,
-        byContact: count,
-        byOther: count,
-      }),
-    )
-    .max(1000),
-  together: z.array(device).max(1000),
+  alone: list({
+    name: text,
+    devices: z.array(device).max(100_000),
+    tries: count,
+    byContact: count,
+    byOther: count,
+  }),
+  together: z.array(device).max(100_000),
 })
 type AgentWeekFigures = z.infer<typeof figures>
 type Device = z.infer<typeof device>
@@ -166,7 +163,7 @@ function describe(
   return {
     ...seen,
     readyHours: Math.max(0, readyMicros - firstSeenMicros) / HOUR_MICROS,
-    promise: /: (.*)$/.exec(ready.oddflow.summary.slice(20))?.[1] ?? null,
+    promise: /: (.*?)(?:\. |$)/.exec(ready.oddflow.summary.slice(20))?.[1] ?? null,
     daysAfter,
     alerts: after.length,
     alertsPerDay: daysAfter > 0 ? after.length / daysAfter : null,

@@ -2,13 +2,14 @@
  * Attacks of which the captures are at hand: those of the traffic lab, which come with the repository, and the three
  * pairs of data/pairs. Lab: trained on normal-1 to normal-3, judged on normal-4 and on each attack's own flows.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { DataError, FormatError, parseStrictJson } from '@oddflow/core'
+import { DataError } from '@oddflow/core'
 import { z } from 'zod'
-import { inFile } from '../errors.js'
 import { note } from '../output.js'
+import { readShape } from '../read-shapes.js'
+import { count, list, share, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import {
@@ -22,7 +23,7 @@ import {
   trainOn,
   wholeCapture,
 } from './flows.js'
-import { count, defineStudy, findingsShape, mean, percent, share, targetLine, three } from './study.js'
+import { defineStudy, findingsShape, mean, percent, targetLine, three } from './study.js'
 import { DEFAULT_VARIANT, describeRecipe, variantNamed } from './variants.js'
 
 export const LAB = fileURLToPath(new URL('../../../../test/fixtures/lab', import.meta.url))
@@ -49,7 +50,7 @@ const labels = z.object({
 
 /** As labels.json of the lab says which packets are novel. */
 export function labAttacks(): LabAttack[] {
-  const { captures } = readJson(join(LAB, 'labels.json'), labels)
+  const { captures } = readShape(labels, join(LAB, 'labels.json'), 'json')
   return captures.flatMap(({ file, novelWhen }) =>
     novelWhen === undefined
       ? []
@@ -64,12 +65,12 @@ export function labAttacks(): LabAttack[] {
 
 /** Six bytes. */
 export function labMac(name: string): Buffer {
-  const { devices } = readJson(join(LAB, 'labels.json'), labels)
+  const { devices } = readShape(labels, join(LAB, 'labels.json'), 'json')
   return Buffer.from(devices.find((device) => device.name === name)!.mac.replaceAll(':', ''), 'hex')
 }
 
 export function labNormal(): Capture[] {
-  const { captures } = readJson(join(LAB, 'labels.json'), labels)
+  const { captures } = readShape(labels, join(LAB, 'labels.json'), 'json')
   return captures.filter(({ label }) => label === 'normal').map(({ file }) => wholeCapture(join(LAB, file)))
 }
 
@@ -112,7 +113,7 @@ export interface CapturePair {
 
 /** Normal captures whose number in their name is odd train; the even ones are judged. */
 export function readPair(folder: string): CapturePair {
-  const { normal, novel, baseline } = readJson(join(folder, 'manifest.json'), pairManifest)
+  const { normal, novel, baseline } = readShape(pairManifest, join(folder, 'manifest.json'), 'json')
   const capturesOf = ({ files, filter: { ip } }: z.infer<typeof side>): Capture[] => {
     const hosts = ip === undefined ? null : [ip].flat().map((address) => `host ${address}`)
     return files.map(({ file }) => ({
@@ -135,40 +136,23 @@ export function readPair(folder: string): CapturePair {
   }
 }
 
-function readJson<T>(path: string, shape: z.ZodType<T>): T {
-  return inFile(path, () => {
-    const { value } = parseStrictJson(readFileSync(path, 'utf8'), (message) => {
-      throw new FormatError('json', message)
-    })
-    return shape.parse(value)
-  })
-}
-
 const figures = z.strictObject({
-  recipe: z.string().max(500),
+  recipe: text,
   lab: z.strictObject({
     normalFlows: count,
     normalFlagged: share,
-    attacks: z
-      .array(
-        z.strictObject({
-          kind: z.string().max(40),
-          flows: count,
-          flagged: share,
-          /** null where nothing was flagged. */
-          seconds: z.number().nullable(),
-        }),
-      )
-      .max(100),
+    attacks: list({
+      kind: text,
+      flows: count,
+      flagged: share,
+      /** null where nothing was flagged. */
+      seconds: z.number().nullable(),
+    }),
   }),
-  pairs: z
-    .array(
-      z.strictObject({
-        pair: z.string().max(100),
-        ...findingsShape,
-      }),
-    )
-    .max(100),
+  pairs: list({
+    pair: text,
+    ...findingsShape,
+  }),
 })
 export type AttackFigures = z.infer<typeof figures>
 

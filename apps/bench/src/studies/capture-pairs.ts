@@ -10,13 +10,14 @@ import { type CollectedFlows, extractMatrix, learnFeatureContract } from '@oddfl
 import { trainingSetOf, trainModel } from '@oddflow/program'
 import { z } from 'zod'
 import { findPython, runPython } from '../peers/run-peers.js'
+import { count, list, share, text } from '../shapes.js'
 import { fixed, formatSpread } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { VERSION } from '../version.js'
 import { readPair, requiredPairs } from './attacks.js'
 import { type Capture, collectFlows } from './flows.js'
 import { aucOf, novelShare } from './judge.js'
-import { count, defineStudy, type SeedOptions, share, three, withSeeds } from './study.js'
+import { defineStudy, type SeedOptions, three, withSeeds } from './study.js'
 import { variantNamed } from './variants.js'
 
 const DETECTORS = ['oc-kjl-qs', 'oc-nystrom-qs'] as const
@@ -47,31 +48,27 @@ const byDetector = z.strictObject({ 'oc-kjl-qs': overSeeds, 'oc-nystrom-qs': ove
 const figures = z.strictObject({
   seeds: count,
   /** Of scikit-learn and its kin. */
-  peers: z.string().max(200),
-  results: z
-    .array(
-      z.strictObject({
-        setting: z.string().max(100),
-        pair: z.string().max(100),
-        rows: z.strictObject({ train: count, normal: count, novel: count }),
-        dimension: count,
-        calibrationRows: count,
-        bound: share,
-        auc: byDetector,
-        falsePositives: byDetector,
-        /** AUC of scikit-learn's OCSVM by bandwidth quantile; none where the bandwidth is 0. */
-        ocsvm: z.record(z.string().max(10), share),
-        /** AUC of an OCSVM made elsewhere, on another split; null where the pair has none. */
-        baseline: z.strictObject({ '0.25': share, best: share }).nullable(),
-      }),
-    )
-    .max(1000),
+  peers: text,
+  results: list({
+    setting: text,
+    pair: text,
+    rows: z.strictObject({ train: count, normal: count, novel: count }),
+    dimension: count,
+    calibrationRows: count,
+    bound: share,
+    auc: byDetector,
+    falsePositives: byDetector,
+    /** AUC of scikit-learn's OCSVM by bandwidth quantile; none where the bandwidth is 0. */
+    ocsvm: z.record(text, share),
+    /** AUC of an OCSVM made elsewhere, on another split; null where the pair has none. */
+    baseline: z.strictObject({ '0.25': share, best: share }).nullable(),
+  }),
 })
 type CapturePairFigures = z.infer<typeof figures>
 type Result = CapturePairFigures['results'][number]
 export type Sides<T> = Readonly<Record<'train' | 'normal' | 'novel', T>>
 
-const ocsvmAnswer = z.object({ versions: z.string().max(200), auc: z.record(z.string(), share) })
+const ocsvmAnswer = z.object({ versions: text, auc: z.record(z.string(), share) })
 
 /** Flows of the sides of a pair, and its baseline. */
 export async function collectPair(folder: string) {

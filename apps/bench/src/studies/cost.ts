@@ -8,10 +8,11 @@ import { createScoreWorkspace, encodeModelFile, type SavedModel, scoreSamples } 
 import { type TrainingSet, trainModel } from '@oddflow/program'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
+import { count } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
 import { VERSION } from '../version.js'
 import { collectFlows, trainingSet, wholeCapture } from './flows.js'
-import { count, defineStudy, median, targetLine } from './study.js'
+import { defineStudy, median, targetLine } from './study.js'
 import { DEFAULT_VARIANT, variantNamed } from './variants.js'
 import { readDevices, splitOf } from './watch.js'
 

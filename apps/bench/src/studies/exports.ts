@@ -19,13 +19,14 @@ import {
 import { extractMatrix } from '@oddflow/flows'
 import { trainModel } from '@oddflow/program'
 import { z } from 'zod'
+import { count, list, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { VERSION } from '../version.js'
 import { pairsIn, readPair } from './attacks.js'
 import { type Capture, collectFlows, trainOn, wholeCapture } from './flows.js'
 import { publishedRows } from './published-rows.js'
-import { count, defineStudy, unique } from './study.js'
+import { defineStudy, unique } from './study.js'
 import { DEFAULT_VARIANT, variantNamed } from './variants.js'
 import { readDevices } from './watch.js'
 import { daysOf } from './week.js'
@@ -49,27 +50,22 @@ const SEED = 1
 
 const nanos = z.number().positive()
 const figures = z.strictObject({
-  models: z
-    .array(
-      z.strictObject({
-        set: z.string().max(100),
-        detector: z.enum(DETECTOR_NAMES),
-        rows: count,
-        /** Scores that differ in a bit. */
-        differentInC: count,
-        differentInPython: count,
-        modelBytes: count,
-        /** Code and tables, compiled for little size. */
-        compiledBytes: count,
-        /** Frames of all functions. */
-        stackBytes: count,
-        nanosHere: nanos,
-        nanosInC: nanos,
-        nanosInPython: nanos,
-      }),
-    )
-    .min(1)
-    .max(1000),
+  models: list({
+    set: text,
+    detector: z.enum(DETECTOR_NAMES),
+    rows: count,
+    /** Scores that differ in a bit. */
+    differentInC: count,
+    differentInPython: count,
+    modelBytes: count,
+    /** Code and tables, compiled for little size. */
+    compiledBytes: count,
+    /** Frames of all functions. */
+    stackBytes: count,
+    nanosHere: nanos,
+    nanosInC: nanos,
+    nanosInPython: nanos,
+  }).min(1),
 })
 type ExportFigures = z.infer<typeof figures>
 type Comparison = Omit<ExportFigures['models'][number], 'set' | 'detector'>
@@ -327,8 +323,7 @@ export const exportsStudy = defineStudy<ExportOptions, ExportFigures>({
   name: 'exports',
   title: 'Models in C and in Python',
   description: 'scores of exported models in C and in Python, compared bit by bit; sizes and times',
-  configure: (command) =>
-    command.option('--python <dir>', 'folder of oddflow.py', join(process.cwd(), 'python')),
+  configure: (command) => command.option('--python <dir>', 'folder of oddflow.py', 'python'),
   figures,
   run: ({ data, python }, tell) => measureExports(data, resolve(python), tell),
   page,

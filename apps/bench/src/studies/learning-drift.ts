@@ -27,23 +27,14 @@ import {
 } from '@oddflow/detectors'
 import { extractMatrix, learnFeatureContract } from '@oddflow/flows'
 import { z } from 'zod'
+import { count, list, share, text } from '../shapes.js'
 import { fixed, renderCurves } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { pairsIn } from './attacks.js'
 import { collectFlows, wholeCapture } from './flows.js'
 import { aucOf, novelShare } from './judge.js'
 import { INTRODUCTION, loadRows, modelOf, part, seedList, withLearningSeeds } from './learning.js'
-import {
-  count,
-  defineStudy,
-  fraction,
-  mean,
-  percent,
-  type SeedOptions,
-  share,
-  signed,
-  unique,
-} from './study.js'
+import { defineStudy, fraction, mean, percent, type SeedOptions, signed, unique } from './study.js'
 import { variantNamed } from './variants.js'
 
 const PERIODS = 40
@@ -74,17 +65,13 @@ const FLOOD_ROWS = 500
 const atEnd = z.strictObject({ detected: share, auc: share })
 const run = z.strictObject({
   seed: count,
-  periods: z
-    .array(
-      z.strictObject({
-        /** Shares of normal rows called novel. */
-        frozen: share,
-        updating: share,
-        /** Of the updating model; null before it has settled. */
-        auc: share.nullable(),
-      }),
-    )
-    .length(PERIODS),
+  periods: list({
+    /** Shares of normal rows called novel. */
+    frozen: share,
+    updating: share,
+    /** Of the updating model; null before it has settled. */
+    auc: share.nullable(),
+  }).length(PERIODS),
   /** The first period with an alarm. */
   alarmPeriod: count.nullable(),
   held: count,
@@ -100,7 +87,7 @@ const run = z.strictObject({
   }),
 })
 const figures = z.strictObject({
-  cases: z.array(z.strictObject({ name: z.string().max(100), runs: z.array(run).min(1).max(100) })).max(20),
+  cases: list({ name: text, runs: z.array(run).min(1).max(100) }),
 })
 type DriftFigures = z.infer<typeof figures>
 type Run = z.infer<typeof run>

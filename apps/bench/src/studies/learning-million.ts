@@ -20,10 +20,11 @@ import {
 } from '@oddflow/detectors'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
+import { count, list, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { loadRows, modelOf, part } from './learning.js'
-import { count, defineStudy } from './study.js'
+import { defineStudy } from './study.js'
 
 const TRAINING = 1000
 const ROUND_ROWS = 1000
@@ -46,27 +47,19 @@ const figures = z.strictObject({
   updates: count,
   /** Of the machine at the end: other work makes the times longer. */
   loadAverage: z.number().min(0),
-  models: z
-    .array(
-      z.strictObject({
-        name: z.string().max(100),
-        microsPerUpdate: z.number().positive(),
-        /** Heap and buffers, after garbage collection. */
-        memory: z
-          .array(z.strictObject({ updates: count, bytes: count }))
-          .min(1)
-          .max(1000),
-        componentsAdded: count,
-        componentsRemoved: count,
-        componentsMerged: count,
-        /** Entries of the diagonals of precisions' factors, looked at after each round. */
-        notPositiveDefinite: count,
-        sameBytes: z.boolean(),
-        fileBytes: count,
-      }),
-    )
-    .min(1)
-    .max(20),
+  models: list({
+    name: text,
+    microsPerUpdate: z.number().positive(),
+    /** Heap and buffers, after garbage collection. */
+    memory: list({ updates: count, bytes: count }).min(1),
+    componentsAdded: count,
+    componentsRemoved: count,
+    componentsMerged: count,
+    /** Entries of the diagonals of precisions' factors, looked at after each round. */
+    notPositiveDefinite: count,
+    sameBytes: z.boolean(),
+    fileBytes: count,
+  }).min(1),
 })
 type MillionFigures = z.infer<typeof figures>
 

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { concatRows, createRng, type Matrix, type Rng, takeRows } from '@oddflow/core'
 import { createLearner, type LearningOptions, type SavedModel } from '@oddflow/detectors'
 import { z } from 'zod'
+import { count, share, text } from '../shapes.js'
 import { markdownTable } from '../tables/table.js'
 import { aucOf, novelShare } from './judge.js'
 import {
@@ -20,7 +21,7 @@ import {
   seedList,
   withLearningSeeds,
 } from './learning.js'
-import { count, defineStudy, fraction, mean, percent, type SeedOptions, share, unique } from './study.js'
+import { defineStudy, fraction, mean, percent, type SeedOptions, unique } from './study.js'
 
 const SETS = ['aecho', 'sfrig']
 const CLUSTERS = 4
@@ -36,7 +37,7 @@ type Way = (typeof WAYS)[number]
 /** `modeNovel`: share of the mode's test rows that are called novel. */
 const measured = z.strictObject({ auc: share, modeNovel: share })
 const oneCase = z.strictObject({
-  set: z.string().max(40),
+  set: text,
   mode: count,
   seed: count,
   modeShare: share,
@@ -45,7 +46,7 @@ const oneCase = z.strictObject({
   byItself: measured,
   whole: measured,
 })
-const figures = z.strictObject({ cases: z.array(oneCase).max(1000) })
+const figures = z.strictObject({ cases: z.array(oneCase).max(100_000) })
 type ModeFigures = z.infer<typeof figures>
 type Case = z.infer<typeof oneCase>
 

@@ -8,6 +8,7 @@
 import { join } from 'node:path'
 import { createLearner, type LearningOptions } from '@oddflow/detectors'
 import { z } from 'zod'
+import { count, list, share, text } from '../shapes.js'
 import { fixed, renderCurves } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { aucOf } from './judge.js'
@@ -20,7 +21,7 @@ import {
   seedList,
   withLearningSeeds,
 } from './learning.js'
-import { count, defineStudy, fraction, mean, median, type SeedOptions, share, signed } from './study.js'
+import { defineStudy, fraction, mean, median, type SeedOptions, signed } from './study.js'
 
 const SETS = ['aecho', 'sfrig', 'ctu']
 const FIRST = 500
@@ -57,27 +58,19 @@ const METHOD_2_ARRIVALS = 300
 /** `millis`: of processor time; online, a row since the point before. */
 const point = z.strictObject({ n: count, auc: share, millis: z.number().min(0) })
 const figures = z.strictObject({
-  seeds: z.array(count).max(100),
+  seeds: z.array(count).max(100_000),
   /** Means of AUC and medians of times over seeds. */
-  sets: z
-    .array(
-      z.strictObject({
-        set: z.string().max(40),
-        batch: z.array(point).max(100),
-        online: z
-          .array(
-            z.strictObject({
-              name: z.string().max(100),
-              points: z.array(point).max(1000),
-              refusedRounds: count,
-              rounds: count,
-            }),
-          )
-          .max(20),
-        method2Millis: z.number().min(0),
-      }),
-    )
-    .max(20),
+  sets: list({
+    set: text,
+    batch: z.array(point).max(100_000),
+    online: list({
+      name: text,
+      points: z.array(point).max(100_000),
+      refusedRounds: count,
+      rounds: count,
+    }),
+    method2Millis: z.number().min(0),
+  }),
 })
 type PlanFigures = z.infer<typeof figures>
 type SetFigures = PlanFigures['sets'][number]

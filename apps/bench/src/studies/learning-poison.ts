@@ -8,11 +8,12 @@ import { concatRows, createRng, type Matrix, matrixOf, takeRows } from '@oddflow
 import { createLearner, type Learner, type LearningOptions } from '@oddflow/detectors'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
+import { count, list, share, text } from '../shapes.js'
 import { renderCurves } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { novelShare, scoresOf } from './judge.js'
 import { INTRODUCTION, loadRows, modelOf, part } from './learning.js'
-import { count, defineStudy, percent, share } from './study.js'
+import { defineStudy, percent } from './study.js'
 
 const SETS = ['sfrig', 'aecho']
 const FLOWS_A_DAY = 300
@@ -39,32 +40,20 @@ const WAYS: readonly Way[] = [
 ]
 
 const figures = z.strictObject({
-  sets: z
-    .array(
-      z.strictObject({
-        set: z.string().max(40),
-        /** Share of normal test rows that the model flags as trained. */
-        frozenFalsePositives: share,
-        runs: z
-          .array(
-            z.strictObject({
-              name: z.string().max(100),
-              /** `reached`: share of the way to the target, mean of the day; `detected`: share of the target. */
-              days: z
-                .array(z.strictObject({ reached: share, detected: share }))
-                .min(1)
-                .max(1000),
-              /** At the end. */
-              falsePositives: share,
-              rounds: count,
-              refusedRounds: count,
-            }),
-          )
-          .max(20),
-      }),
-    )
-    .min(1)
-    .max(20),
+  sets: list({
+    set: text,
+    /** Share of normal test rows that the model flags as trained. */
+    frozenFalsePositives: share,
+    runs: list({
+      name: text,
+      /** `reached`: share of the way to the target, mean of the day; `detected`: share of the target. */
+      days: list({ reached: share, detected: share }).min(1),
+      /** At the end. */
+      falsePositives: share,
+      rounds: count,
+      refusedRounds: count,
+    }),
+  }).min(1),
 })
 type PoisonFigures = z.infer<typeof figures>
 type SetFigures = PoisonFigures['sets'][number]

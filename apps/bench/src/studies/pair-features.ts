@@ -13,12 +13,13 @@ import {
   SAMPLING_QUANTILES,
 } from '@oddflow/flows'
 import { z } from 'zod'
+import { count, share, text } from '../shapes.js'
 import { formatSpread } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { requiredPairs } from './attacks.js'
 import { collectPair, rowsOf, type Sides } from './capture-pairs.js'
 import { aucOf } from './judge.js'
-import { count, defineStudy, type SeedOptions, share, unique, withSeeds } from './study.js'
+import { defineStudy, type SeedOptions, unique, withSeeds } from './study.js'
 
 const RECIPES = [
   {
@@ -52,9 +53,9 @@ const FEATURES: readonly { name: string; hasTimes: boolean; options: LearnContra
 ]
 
 const named = {
-  recipe: z.string().max(100),
-  pair: z.string().max(100),
-  features: z.string().max(100),
+  recipe: text,
+  pair: text,
+  features: text,
 }
 const measured = z.strictObject({
   ...named,
@@ -64,14 +65,12 @@ const measured = z.strictObject({
   /** To train on, normal ones and novel ones to judge. */
   rows: z.tuple([count, count, count]),
   /** Of methods, over seeds. */
-  auc: z.record(z.string().max(40), z.strictObject({ mean: share, sd: share.nullable(), n: count })),
+  auc: z.record(text, z.strictObject({ mean: share, sd: share.nullable(), n: count })),
 })
 const figures = z.strictObject({
   seeds: count,
   /** `refused`: why there are no such features. */
-  results: z
-    .array(z.union([measured, z.strictObject({ ...named, refused: z.string().max(500) })]))
-    .max(10_000),
+  results: z.array(z.union([measured, z.strictObject({ ...named, refused: text })])).max(10_000),
 })
 type PairFeatureFigures = z.infer<typeof figures>
 type Result = PairFeatureFigures['results'][number]

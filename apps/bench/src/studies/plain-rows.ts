@@ -15,10 +15,11 @@ import { checkParameters, type DetectorName, type DetectorOptions, fitDetector }
 import { PLAIN_ROWS_DETECTORS, selectDetector } from '@oddflow/evaluation'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
+import { count, list, share, text } from '../shapes.js'
 import { markdownTable } from '../tables/table.js'
 import { areaOf, scoresOf } from './judge.js'
 import { type LabelledRows, publishedRows } from './published-rows.js'
-import { count, defineStudy, mean, share, targetLine, three } from './study.js'
+import { defineStudy, mean, targetLine, three } from './study.js'
 
 const TRAINING_ROWS = 2000
 const DIMENSIONS = [2, 5, 10, 20, 50]
@@ -39,18 +40,14 @@ const SINGLE: readonly DetectorName[] = [
 
 const figures = z.strictObject({
   draws: count,
-  sets: z
-    .array(
-      z.strictObject({
-        name: z.string().max(60),
-        /** Mean AUC over draws. */
-        chosen: share,
-        single: z.record(z.string().max(40), share),
-        /** How often each candidate was chosen. */
-        choices: z.record(z.string().max(40), count),
-      }),
-    )
-    .max(100),
+  sets: list({
+    name: text,
+    /** Mean AUC over draws. */
+    chosen: share,
+    single: z.record(text, share),
+    /** How often each candidate was chosen. */
+    choices: z.record(text, count),
+  }),
 })
 type PlainRowsFigures = z.infer<typeof figures>
 

@@ -7,6 +7,7 @@
 import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { count, list, text } from '../shapes.js'
 import { markdownTable } from '../tables/table.js'
 import {
   type AgentEvent,
@@ -28,7 +29,7 @@ import {
   withAgent,
   withChecksum,
 } from './agent-runs.js'
-import { count, defineStudy, median } from './study.js'
+import { defineStudy, median } from './study.js'
 
 /** Weeks of poisoning, after one without. */
 const WEEKS = 6
@@ -40,33 +41,24 @@ const CONFIGURATIONS = {
 } as const
 type Configuration = keyof typeof CONFIGURATIONS
 
-const name = z.string().max(100)
-const byRule = z.record(z.string().max(40), count)
+const name = text
+const byRule = z.record(text, count)
 const figures = z.strictObject({
-  series: z
-    .array(
-      z.strictObject({
-        device: name,
-        configuration: z.enum(Object.keys(CONFIGURATIONS) as [Configuration, ...Configuration[]]),
-        /** Of the added traffic; null: nothing is added, and all attacks are met at the end of each week. */
-        kind: name.nullable(),
-        days: count,
-        weeks: z
-          .array(
-            z.strictObject({
-              week: count,
-              falseAlerts: byRule,
-              alerts: byRule,
-              /** Alerts about each attack that was met. */
-              found: z.record(name, byRule),
-              rounds: z.strictObject({ accepted: count, refused: count, failed: count }).nullable(),
-            }),
-          )
-          .min(1)
-          .max(100),
-      }),
-    )
-    .max(1000),
+  series: list({
+    device: name,
+    configuration: z.enum(Object.keys(CONFIGURATIONS) as [Configuration, ...Configuration[]]),
+    /** Of the added traffic; null: nothing is added, and all attacks are met at the end of each week. */
+    kind: name.nullable(),
+    days: count,
+    weeks: list({
+      week: count,
+      falseAlerts: byRule,
+      alerts: byRule,
+      /** Alerts about each attack that was met. */
+      found: z.record(name, byRule),
+      rounds: z.strictObject({ accepted: count, refused: count, failed: count }).nullable(),
+    }).min(1),
+  }),
 })
 type PoisoningFigures = z.infer<typeof figures>
 type Series = PoisoningFigures['series'][number]

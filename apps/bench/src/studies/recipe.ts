@@ -6,10 +6,11 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { names, whole } from '../commands/options.js'
 import { UsageError } from '../errors.js'
+import { count, list, share, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { measureLab } from './attacks.js'
-import { count, defineStudy, mean, percent, share, three } from './study.js'
+import { defineStudy, mean, percent, three } from './study.js'
 import { describeRecipe, VARIANT_NAMES, variantNamed } from './variants.js'
 import { averageOf, measureWatch, orderOfTime, randomOrders, worstDevice } from './watch.js'
 import { measureWeek, summariseWeek } from './week.js'
@@ -23,24 +24,20 @@ const averages = z.strictObject({
 })
 const figures = z.strictObject({
   seeds: count,
-  variants: z
-    .array(
-      z.strictObject({
-        name: z.string().max(60),
-        command: z.string().max(500),
-        random: averages,
-        worst: share,
-        time: averages,
-        week: z.strictObject({
-          rate: share,
-          aDay: z.number().min(0),
-          attacksMean: share,
-          attacksLeast: share,
-        }),
-        lab: z.strictObject({ normalFlagged: share, novelFlagged: share }),
-      }),
-    )
-    .max(1000),
+  variants: list({
+    name: text,
+    command: text,
+    random: averages,
+    worst: share,
+    time: averages,
+    week: z.strictObject({
+      rate: share,
+      aDay: z.number().min(0),
+      attacksMean: share,
+      attacksLeast: share,
+    }),
+    lab: z.strictObject({ normalFlagged: share, novelFlagged: share }),
+  }),
 })
 export type RecipeFigures = z.infer<typeof figures>
 

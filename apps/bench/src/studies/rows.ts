@@ -26,12 +26,13 @@ import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { note } from '../output.js'
 import { findPython, runPython } from '../peers/run-peers.js'
+import { list, share, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
 import { readPaperFigures } from '../tables/published.js'
 import { markdownTable } from '../tables/table.js'
 import { VERSION } from '../version.js'
 import { publishedRows } from './published-rows.js'
-import { defineStudy, mean, percent, share, targetLine, three } from './study.js'
+import { defineStudy, mean, percent, targetLine, three } from './study.js'
 import { DEFAULT_VARIANT, variantNamed } from './variants.js'
 
 const SUBSAMPLE_ROWS = 2000
@@ -61,8 +62,8 @@ const METHODS: readonly Method[] = [
 const PEERS = ['lof', 'ecod'] as const
 
 const cell = z.strictObject({
-  method: z.string().max(40),
-  dataset: z.string().max(40),
+  method: text,
+  dataset: text,
   auc: share,
   found: share,
   /** null for others' methods, which have no threshold of ours. */
@@ -73,12 +74,10 @@ const figures = z.strictObject({
   repeats: z.number().int().min(1),
   subsamples: z.number().int().min(1),
   /** Of scikit-learn and numpy; null where they are not installed. */
-  peers: z.string().max(200).nullable(),
-  cells: z.array(cell).max(1000),
+  peers: text.nullable(),
+  cells: z.array(cell).max(100_000),
   /** By how much the default's AUC is below that of the former default, and its standard error over the subsamples. */
-  behind: z
-    .array(z.strictObject({ dataset: z.string().max(40), auc: z.number(), standardError: z.number().min(0) }))
-    .max(100),
+  behind: list({ dataset: text, auc: z.number(), standardError: z.number().min(0) }),
 })
 export type RowsFigures = z.infer<typeof figures>
 type Cell = z.infer<typeof cell>

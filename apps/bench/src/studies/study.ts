@@ -4,16 +4,16 @@
  * A study is one file of this folder and one line of registry.ts. `oddflow-bench NAME` runs it and writes NAME.json
  * (the figures) and NAME.md (the page). The page is made of the figures alone, and `oddflow-bench tables` draws it again.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { jsonLine } from '@oddflow/program'
 import { Command } from 'commander'
 import { z } from 'zod'
 import { defaultData, RESULTS, whole } from '../commands/options.js'
-import { inFile } from '../errors.js'
-import { checked } from '../machines/runner-line.js'
 import { note, printText, writeFileWhole } from '../output.js'
+import { readShape } from '../read-shapes.js'
 import { describeMachine, describeVersions } from '../run/machine.js'
+import { count, share, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
 import { plainText } from '../tables/table.js'
 
@@ -51,16 +51,14 @@ export interface Study {
   draw(folder: string): ReadonlyMap<string, string>
 }
 
-const MAXIMUM_LENGTH = 16 * 2 ** 20
-
 export function defineStudy<Options, Figures>(definition: StudyDefinition<Options, Figures>): Study {
   const { name, description, configure } = definition
   const reading = z.strictObject({
     format: z.literal(1),
     study: z.literal(name),
-    command: z.string().max(1000),
-    machine: z.string().max(1000),
-    versions: z.string().max(1000),
+    command: text,
+    machine: text,
+    versions: text,
     figures: definition.figures,
   })
   type Reading = z.infer<typeof reading>
@@ -105,9 +103,7 @@ ${definition.page(figures as Figures)}
     draw(folder) {
       const path = join(folder, `${name}.json`)
       if (!existsSync(path)) return new Map()
-      return new Map(
-        pagesOf(inFile(path, () => checked(reading, readFileSync(path, 'utf8'), 'study', MAXIMUM_LENGTH))),
-      )
+      return new Map(pagesOf(readShape(reading, path, 'study')))
     },
   }
 }
@@ -138,9 +134,6 @@ export const withSeeds =
   (what: string, otherwise: number) =>
   (command: Command): Command =>
     command.option('--seeds <count>', what, whole(1, 100), otherwise)
-
-export const share = z.number().min(0).max(1)
-export const count = z.number().int().min(0)
 
 /** What a model finds of novel flows beside normal ones, as figures keep it. */
 export const findingsShape = {

@@ -16,11 +16,12 @@ import {
 } from '@oddflow/detectors'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
+import { count, share, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { areaOf, scoresOf } from './judge.js'
 import { type LabelledRows, publishedRows } from './published-rows.js'
-import { count, defineStudy, fraction, mean, median, share, unique } from './study.js'
+import { defineStudy, fraction, mean, median, unique } from './study.js'
 
 const DETECTORS = ['oc-kjl-qs', 'oc-nystrom-qs', 'oc-kjl-svm', 'oc-nystrom-svm'] as const
 const QUANTILES = [0.1, 0.25, 0.3, 0.5]
@@ -31,7 +32,7 @@ const WARM_UP_ROUNDS = 10
 const ROUNDS = 41
 
 const run = z.strictObject({
-  set: z.string().max(40),
+  set: text,
   detector: z.enum(DETECTORS),
   quantile: share,
   repeat: count,

@@ -6,19 +6,10 @@ import { join } from 'node:path'
 import { encodeModelFile, type SavedModel, updateEnsemble } from '@oddflow/detectors'
 import { hashRows } from '@oddflow/program'
 import { z } from 'zod'
+import { count, share, text } from '../shapes.js'
 import { markdownTable } from '../tables/table.js'
 import { collectFlows, compare, joinJudged, judgeFlows, trainingSet, trainOn, wholeCapture } from './flows.js'
-import {
-  count,
-  defineStudy,
-  type Findings,
-  findingsShape,
-  mean,
-  percent,
-  share,
-  targetLine,
-  three,
-} from './study.js'
+import { defineStudy, type Findings, findingsShape, mean, percent, targetLine, three } from './study.js'
 import { DEFAULT_VARIANT, describeRecipe, variantNamed } from './variants.js'
 import { ORDER_OF_TIME, readDevices, splitOf } from './watch.js'
 
@@ -27,8 +18,8 @@ const ORDERS = [1, 2, 3, ORDER_OF_TIME] as const
 const MOST_NOVEL_SHARE = 0.05
 
 const split = z.strictObject({
-  device: z.string().max(100),
-  order: z.string().max(20),
+  device: text,
+  order: text,
   /** Of the first captures, that one updated with the others, and one of all. */
   before: z.strictObject(findingsShape),
   updated: z.strictObject(findingsShape),
@@ -41,7 +32,7 @@ const split = z.strictObject({
   /** After ten updates with the given rows' captures in turn. */
   bytesAfterTen: count,
 })
-const figures = z.strictObject({ recipe: z.string().max(500), splits: z.array(split).max(10_000) })
+const figures = z.strictObject({ recipe: text, splits: z.array(split).max(100_000) })
 type UpdatesFigures = z.infer<typeof figures>
 
 async function measureUpdates(

@@ -2,13 +2,15 @@
  * The devices of data/watch, one by one: half of a device's captures train, the others and captures of other families
  * are judged. In random order (a seed each) every other capture trains; in the order of time the earlier half does.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { createRng, parseStrictJson, type Rng, shuffleInPlace } from '@oddflow/core'
+import { createRng, type Rng, shuffleInPlace } from '@oddflow/core'
 import type { CollectedFlows } from '@oddflow/flows'
 import { InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
-import { FileError, inFile } from '../errors.js'
+import { inFile } from '../errors.js'
+import { readShape } from '../read-shapes.js'
+import { text } from '../shapes.js'
 import { markdownTable } from '../tables/table.js'
 import { collectFlows, compare, joinJudged, judgeFlows, type Recipe, trainOn, wholeCapture } from './flows.js'
 import { defineStudy, type Findings, findingsShape, mean, percent, targetLine, three } from './study.js'
@@ -28,12 +30,12 @@ const device = z.object({
 export type Devices = Readonly<Record<string, z.infer<typeof device>>>
 
 const findings = z.strictObject({
-  device: z.string().max(100),
+  device: text,
   /** A seed, or "time". */
-  order: z.string().max(20),
+  order: text,
   ...findingsShape,
 })
-const figures = z.strictObject({ recipe: z.string().max(500), splits: z.array(findings).max(10_000) })
+const figures = z.strictObject({ recipe: text, splits: z.array(findings).max(100_000) })
 export type WatchFigures = z.infer<typeof figures>
 
 interface WatchOptions {
@@ -84,18 +86,12 @@ function capturesOf(devices: Devices, name: string): string[] {
 
 /** Only captures that are there. */
 export function readDevices(folder: string): Devices {
-  const path = join(folder, 'devices.json')
-  return inFile(path, () => {
-    const { value } = parseStrictJson(readFileSync(path, 'utf8'), (message) => {
-      throw new FileError('file.format', `${path}: ${message}`, { field: path })
-    })
-    const devices = z.record(z.string(), device).parse(value)
-    for (const [name, { starts }] of Object.entries(devices)) {
-      const there = new Set(readdirSync(join(folder, name)))
-      for (const capture of Object.keys(starts)) if (!there.has(capture)) delete starts[capture]
-    }
-    return devices
-  })
+  const devices = readShape(z.record(z.string(), device), join(folder, 'devices.json'), 'json')
+  for (const [name, { starts }] of Object.entries(devices)) {
+    const there = new Set(inFile(join(folder, name), () => readdirSync(join(folder, name))))
+    for (const capture of Object.keys(starts)) if (!there.has(capture)) delete starts[capture]
+  }
+  return devices
 }
 
 /** Each device in each order. `tell` is called after each order. */

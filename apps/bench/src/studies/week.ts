@@ -8,11 +8,12 @@ import { DataError } from '@oddflow/core'
 import { z } from 'zod'
 import { inFile } from '../errors.js'
 import { note } from '../output.js'
+import { count, list, share, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { labAttacks, readPair } from './attacks.js'
 import { collectFlows, judgeFlows, type Recipe, trainOn, wholeCapture } from './flows.js'
-import { count, defineStudy, mean, percent, share, targetLine } from './study.js'
+import { defineStudy, mean, percent, targetLine } from './study.js'
 import { DEFAULT_VARIANT, describeRecipe, variantNamed } from './variants.js'
 
 const TRAINING_DAYS = 3
@@ -20,29 +21,19 @@ const FLOOD = 'dlinkhomehub_vs_synflood'
 const SEED = 1
 
 const figures = z.strictObject({
-  recipe: z.string().max(500),
-  devices: z
-    .array(
-      z.strictObject({
-        device: z.string().max(100),
-        trainedFlows: count,
-        days: z
-          .array(
-            z.strictObject({
-              day: z.string().max(40),
-              flows: count,
-              flagged: count,
-              /** Whether the day is flagged as a group; null of a model without a level for captures. */
-              group: z.boolean().nullable(),
-            }),
-          )
-          .max(1000),
-        attacks: z
-          .array(z.strictObject({ attack: z.string().max(100), flows: count, flagged: share }))
-          .max(100),
-      }),
-    )
-    .max(1000),
+  recipe: text,
+  devices: list({
+    device: text,
+    trainedFlows: count,
+    days: list({
+      day: text,
+      flows: count,
+      flagged: count,
+      /** Whether the day is flagged as a group; null of a model without a level for captures. */
+      group: z.boolean().nullable(),
+    }),
+    attacks: list({ attack: text, flows: count, flagged: share }),
+  }),
 })
 export type WeekFigures = z.infer<typeof figures>
 

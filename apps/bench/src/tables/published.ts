@@ -2,10 +2,9 @@
  * Figures of others, which measured ones are set beside: the paper's tables, and the AUCs of an independent
  * implementation. Both are data files of this package.
  */
-import { readFileSync } from 'node:fs'
-import { FormatError } from '@oddflow/core'
+import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import { inFile } from '../errors.js'
+import { readShape } from '../read-shapes.js'
 
 const tuning = z.enum(['none', 'minimal'])
 /** Mean and standard deviation, as printed. */
@@ -65,10 +64,5 @@ export const readPaperFigures = (): PaperFigures => read('paper-figures.json', p
 export const readReferenceAuc = (): ReferenceAuc => read('reference-auc.json', referenceAuc)
 
 function read<T>(name: string, shape: z.ZodType<T>): T {
-  const url = new URL(`../../published/${name}`, import.meta.url)
-  return inFile(name, () => {
-    const { success, data, error } = shape.safeParse(JSON.parse(readFileSync(url, 'utf8')))
-    if (success) return data
-    throw new FormatError('published', `${error.issues[0]?.path.join('.')}: ${error.issues[0]?.message}`)
-  })
+  return readShape(shape, fileURLToPath(new URL(`../../published/${name}`, import.meta.url)), 'published')
 }

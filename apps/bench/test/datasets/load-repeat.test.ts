@@ -4,10 +4,11 @@ import { join } from 'node:path'
 import { createMatrix, encodeNpy, type Matrix } from '@oddflow/core'
 import { afterAll, describe, expect, it } from 'vitest'
 import { loadRepeat, repeatsOf } from '../../src/datasets/load-repeat.js'
-import { type CapturesManifest, checkManifest } from '../../src/datasets/manifest.js'
+import { type CapturesManifest, manifestShape } from '../../src/datasets/manifest.js'
 import { hashManifest, hashMatrices } from '../../src/datasets/pools.js'
 import { verifyDataset } from '../../src/datasets/prepare.js'
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
+import { checkShape } from '../../src/shapes.js'
 import { sharedPath } from '../support/shared.js'
 import { encodeLabels, writeSmallData } from '../support/small-data.js'
 
@@ -164,19 +165,23 @@ describe('a repeat from rows', () => {
     ],
   ])('refuses %s, and names the file', (_, file, bytes, message) => {
     const { data } = writeSmallData(mkdtempSync(join(folder, 'small-')), ['blue'], 1)
-    const manifest = checkManifest({
-      format: 1,
-      kind: 'rows',
-      name: 'blue',
-      title: 'Blue',
-      paperDataset: null,
-      features: 'iat-size',
-      dimension: 3,
-      folder: 'blue',
-      repeats: 1,
-      note: null,
-      sha256: null,
-    })
+    const manifest = checkShape(
+      manifestShape,
+      {
+        format: 1,
+        kind: 'rows',
+        name: 'blue',
+        title: 'Blue',
+        paperDataset: null,
+        features: 'iat-size',
+        dimension: 3,
+        folder: 'blue',
+        repeats: 1,
+        note: null,
+        sha256: null,
+      },
+      'manifest',
+    )
     expect(loadRepeat(manifest, data, 0, 1).tests.length).toBe(1)
     writeFileSync(join(data, 'blue', file), bytes)
     expect(() => loadRepeat(manifest, data, 0, 1)).toThrow(message)

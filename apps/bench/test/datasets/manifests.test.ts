@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { FormatError, OddFlowError } from '@oddflow/core'
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
-import { type CapturesManifest, checkManifest, manifestSchema } from '../../src/datasets/manifest.js'
+import { type CapturesManifest, manifestSchema, manifestShape } from '../../src/datasets/manifest.js'
 import { verifyDataset } from '../../src/datasets/prepare.js'
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
+import { checkShape } from '../../src/shapes.js'
 import { sharedPath } from '../support/shared.js'
 import { writeSmallData } from '../support/small-data.js'
 
@@ -101,7 +102,7 @@ describe('the manifests that come with the program', () => {
   })
 })
 
-describe('checkManifest', () => {
+describe('a manifest', () => {
   const sample = JSON.parse(readFileSync(join(OWN_MANIFESTS, 'ctu-rows.json'), 'utf8')) as object
 
   it.each<[string, object, RegExp]>([
@@ -114,8 +115,8 @@ describe('checkManifest', () => {
     ['a hash that is none', { sha256: { 'X_test.npy': 'abc' } }, /sha256/],
     ['a file name that leads elsewhere', { sha256: { '../x': 'a'.repeat(64) } }, /sha256/],
   ])('refuses %s, by name', (_, changes, message) => {
-    expect(() => checkManifest({ ...sample, ...changes })).toThrow(FormatError)
-    expect(() => checkManifest({ ...sample, ...changes })).toThrow(message)
+    expect(() => checkShape(manifestShape, { ...sample, ...changes }, 'manifest')).toThrow(FormatError)
+    expect(() => checkShape(manifestShape, { ...sample, ...changes }, 'manifest')).toThrow(message)
   })
 
   const side = { addresses: ['10.0.0.1'], timeWindows: null, files: null, expectedFlows: null }
@@ -142,15 +143,21 @@ describe('checkManifest', () => {
     ['no window', { novel: { ...side, timeWindows: [] } }, /novel\.timeWindows: .* null for all/],
     ['no rows to train on', { trainRows: 0 }, /trainRows/],
   ])('of captures refuses %s, by name', (_, changes, message) => {
-    expect(checkManifest({ ...ctu, trainRows: 500, normal: { ...side, timeWindows: [window] } })).toBeTruthy()
-    expect(() => checkManifest({ ...ctu, ...changes })).toThrow(FormatError)
-    expect(() => checkManifest({ ...ctu, ...changes })).toThrow(message)
+    expect(
+      checkShape(
+        manifestShape,
+        { ...ctu, trainRows: 500, normal: { ...side, timeWindows: [window] } },
+        'manifest',
+      ),
+    ).toBeTruthy()
+    expect(() => checkShape(manifestShape, { ...ctu, ...changes }, 'manifest')).toThrow(FormatError)
+    expect(() => checkShape(manifestShape, { ...ctu, ...changes }, 'manifest')).toThrow(message)
   })
 
   it('refuses any other JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
-        expect(() => checkManifest(value)).toThrow(FormatError)
+        expect(() => checkShape(manifestShape, value, 'manifest')).toThrow(FormatError)
       }),
     )
   })
@@ -167,7 +174,10 @@ describe('for your own data', () => {
   it("the README's example is a manifest", () => {
     const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
     const [, example] = /```json\n(\{\n {2}"\$schema"[^`]*)```/.exec(readme)!
-    expect(checkManifest(JSON.parse(example!))).toMatchObject({ kind: 'rows', name: 'mine' })
+    expect(checkShape(manifestShape, JSON.parse(example!), 'manifest')).toMatchObject({
+      kind: 'rows',
+      name: 'mine',
+    })
   })
 
   it.each([
@@ -176,7 +186,9 @@ describe('for your own data', () => {
     ['features', { features: 'flow' }, 'expected one of "iat-size"\\|"stats-header"\\|"samp-size"'],
   ])('an error names the allowed values of %s', (field, change, says) => {
     const rows = own.find(({ kind }) => kind === 'rows')!
-    expect(() => checkManifest({ ...rows, ...change })).toThrow(new RegExp(`^manifest: ${field}: .*${says}`))
+    expect(() => checkShape(manifestShape, { ...rows, ...change }, 'manifest')).toThrow(
+      new RegExp(`^manifest: ${field}: .*${says}`),
+    )
   })
 })
 

@@ -14,9 +14,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { decodeNpyMatrix } from '@oddflow/core'
 import { afterAll, describe, expect, it } from 'vitest'
-import { type CapturesManifest, checkManifest } from '../../src/datasets/manifest.js'
+import { type CapturesManifest, manifestShape } from '../../src/datasets/manifest.js'
 import { poolFolder, readPools } from '../../src/datasets/pools.js'
 import { bytesToPrepare, preparePools } from '../../src/datasets/prepare.js'
+import { checkShape } from '../../src/shapes.js'
 import { runBench } from '../support/run-bench.js'
 
 const lab = fileURLToPath(new URL('../../../../test/fixtures/lab/', import.meta.url))
@@ -28,20 +29,24 @@ const HOSTS = JSON.parse(readFileSync(join(lab, 'labels.json'), 'utf8')) as Reco
 const addresses = [...new Set(JSON.stringify(HOSTS).match(/\d+\.\d+\.\d+\.\d+/g))]
 
 function manifestWith(changes: object = {}): CapturesManifest {
-  const manifest = checkManifest({
-    format: 1,
-    kind: 'captures',
-    name: 'lab',
-    title: 'Lab',
-    paperDataset: null,
-    source: { access: 'private lab', publisher: null, address: null, collected: null },
-    novelty: 'Attacks',
-    labelRule: 'By capture',
-    normal: { ...side, addresses },
-    novel: { ...side, addresses },
-    dimension: {},
-    ...changes,
-  })
+  const manifest = checkShape(
+    manifestShape,
+    {
+      format: 1,
+      kind: 'captures',
+      name: 'lab',
+      title: 'Lab',
+      paperDataset: null,
+      source: { access: 'private lab', publisher: null, address: null, collected: null },
+      novelty: 'Attacks',
+      labelRule: 'By capture',
+      normal: { ...side, addresses },
+      novel: { ...side, addresses },
+      dimension: {},
+      ...changes,
+    },
+    'manifest',
+  )
   if (manifest.kind !== 'captures') throw new Error('a manifest of captures')
   return manifest
 }
