@@ -783,8 +783,12 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
     await open({}, signedIn, async (page) => {
       const articles = page.locator('#alerts article')
       await page.getByText('oldest').waitFor()
+      await articles.last().getByText('Why').click()
       at.addAlert('middle', {}, '2030-01-01T00:00:00.000000+0000')
       await page.getByText('middle').waitFor({ timeout: 10_000 })
+      // the part that was opened, of alerts that have the same id
+      expect(await page.locator('#alerts details[open]').count()).toBe(1)
+      expect(await articles.last().locator('details').getAttribute('open')).not.toBe(null)
       const texts = await articles.allTextContents()
       expect(texts.map((text) => /newest|middle|size3 1400|oldest/.exec(text)?.[0])).toEqual([
         'newest',

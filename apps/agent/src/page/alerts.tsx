@@ -1,39 +1,34 @@
 /** The single alerts, and temporary rules against more of the same kind. */
 import { useState } from 'preact/hooks'
-import { type AlertEvent, ask, type Change, messageOf, type NoticeEvent, type Rule } from './api.js'
+import { type AlertEvent, ask, messageOf, type NoticeEvent, type SectionProps } from './api.js'
 import { Dialog } from './parts.js'
 import { countText, nameOf, numberText, timeOf } from './texts.js'
 
 /** Before a person asks for all. */
 const FIRST_SHOWN = 10
 
-interface AlertsProps {
-  /** As they came. */
-  readonly alerts: readonly (AlertEvent | NoticeEvent)[]
-  readonly isUnfolded: boolean
-}
-
 /** By their times, which are those of the packets: an alert that stands for several comes when these have ended. */
-export function Alerts({ alerts, isUnfolded }: AlertsProps) {
+export function Alerts({ state: { alerts, next, incidents } }: Pick<SectionProps, 'state'>) {
   const [isAll, setAll] = useState(false)
   const [suppressed, suppress] = useState<AlertEvent | null>(null)
   // all are written in universal time, so their order is that of their texts
-  const newest = [...alerts]
-    .reverse()
-    .sort((a, b) => Number(a.timestamp < b.timestamp) - Number(a.timestamp > b.timestamp))
   const count = alerts.length
+  const newest = alerts
+    .map((event, i) => ({ event, time: event.timestamp, number: next - count + i }))
+    .reverse()
+    .sort((a, b) => Number(a.time < b.time) - Number(a.time > b.time))
   return (
     <section aria-labelledby="alerts-title">
       <h2 id="alerts-title">Alerts</h2>
       {count === 0 ? (
         <p>None yet.</p>
       ) : (
-        <details id="alerts-details" open={isUnfolded}>
+        <details id="alerts-details" open={incidents === null}>
           <summary>The single alerts that make up the incidents</summary>
           <p class="faint">Newest first, by the time of the packets.</p>
           <ol id="alerts" reversed>
-            {newest.slice(0, isAll ? count : FIRST_SHOWN).map((event) => (
-              <li key={event.oddflow.id} class="fresh">
+            {newest.slice(0, isAll ? count : FIRST_SHOWN).map(({ event, number }) => (
+              <li key={number} class="fresh">
                 {'flow' in event.oddflow ? (
                   <AlertArticle event={event as AlertEvent} suppress={suppress} />
                 ) : (
@@ -72,12 +67,9 @@ function Heading({ event, whose }: { readonly event: AlertEvent | NoticeEvent; r
   )
 }
 
-interface AlertProps {
-  readonly event: AlertEvent
-  readonly suppress: (event: AlertEvent) => void
-}
+type Suppress = (event: AlertEvent) => void
 
-function AlertArticle({ event, suppress }: AlertProps) {
+function AlertArticle({ event, suppress }: { event: AlertEvent; suppress: Suppress }) {
   const { device, folded, summary } = event.oddflow
   const who = nameOf(device)
   const addresses = [device.mac, device.address].filter((address) => address !== null && address !== who)
@@ -192,13 +184,8 @@ const PERIODS = [
   [43_200, 'thirty days'],
 ] as const
 
-interface SuppressProps {
-  readonly event: AlertEvent
-  readonly close: () => void
-}
-
 /** Makes a temporary rule of an alert. */
-function SuppressDialog({ event, close }: SuppressProps) {
+function SuppressDialog({ event, close }: { event: AlertEvent; close: () => void }) {
   const [error, setError] = useState('')
   const { device, flow, rule } = event.oddflow
   const peer = flow.source === device.address ? flow.destination : flow.source
@@ -247,12 +234,7 @@ function SuppressDialog({ event, close }: SuppressProps) {
   )
 }
 
-interface RulesProps {
-  readonly rules: readonly Rule[]
-  readonly change: Change
-}
-
-export function Rules({ rules, change }: RulesProps) {
+export function Rules({ state: { suppressions: rules }, change }: SectionProps) {
   if (rules.length === 0) return null
   return (
     <section id="rules-section" aria-labelledby="rules-title">

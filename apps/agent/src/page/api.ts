@@ -1,6 +1,6 @@
 /**
- * What the agent tells and takes, and how it is asked. These types are the only ones of it: what src/dashboard sends, and
- * the alerts that src/alerts/eve.ts makes, are declared as them, so that a difference between agent and page does not compile.
+ * What the agent sends and accepts, and how the page asks. The agent declares what it sends by these types too, so a
+ * difference between agent and page does not compile.
  */
 
 /** Of the model that judges a device: its own, or its group's. */
@@ -96,6 +96,12 @@ export interface Rule {
   readonly suppressed: number
 }
 
+export interface NamedDevice {
+  readonly mac: string | null
+  readonly address: string
+  readonly name?: string
+}
+
 /** An event of the EVE file, as far as the page looks into it. */
 export interface AlertEvent {
   readonly timestamp: string
@@ -109,16 +115,9 @@ export interface AlertEvent {
     readonly summary: string
     /** What the sentence is about; absent from alerts that an earlier version has kept. */
     readonly reason?: 'features' | 'whole' | 'rule' | 'no-comparison'
-    readonly device: { readonly mac: string | null; readonly address: string; readonly name?: string }
-    readonly flow: {
-      readonly protocol: string
-      readonly source: string
-      readonly sourcePort: number
-      readonly destination: string
-      readonly destinationPort: number
-      readonly packets: number
-      readonly bytes: number
-    }
+    readonly device: NamedDevice
+    readonly flow: Readonly<Record<'protocol' | 'source' | 'destination', string>> &
+      Counts<'sourcePort' | 'destinationPort' | 'packets' | 'bytes'>
     readonly rarity: { readonly atMost: number; readonly flows: number } | null
     readonly features: readonly {
       readonly name: string
@@ -132,8 +131,8 @@ export interface AlertEvent {
     readonly lostInWindow: number
     readonly evidence?: string
     /** Packets in that file up to the verdict, of those that the flow had then, and later ones. */
-    readonly evidencePackets?: { readonly kept: number; readonly of: number; readonly later: number }
-    readonly folded?: { readonly count: number; readonly peers: number; readonly services: number }
+    readonly evidencePackets?: Counts<'kept' | 'of' | 'later'>
+    readonly folded?: Counts<'count' | 'peers' | 'services'>
   }
 }
 
@@ -171,10 +170,9 @@ export interface Incident {
   readonly level: 'low' | 'medium' | 'high'
   /** Of the device that it is about. */
   readonly key: string
-  readonly device: { readonly mac: string | null; readonly address: string; readonly name?: string }
+  readonly device: NamedDevice
   readonly beginMicros: number
   readonly endMicros: number
-  readonly totalEvidence: number
   readonly flows: number
   readonly sentBytes: number
   readonly receivedBytes: number
@@ -189,6 +187,14 @@ export interface Incident {
     readonly endsMicros: number | null
     readonly changes: readonly string[]
   } | null
+}
+
+type Counts<Name extends string> = Readonly<Record<Name, number>>
+
+/** Rows that models were updated with, and how often updated and trained models differ. */
+export interface Learning {
+  readonly rows: Counts<'learnt' | 'heldBack' | 'disregarded'>
+  readonly shadow: Counts<'bothNormal' | 'bothNovel' | 'onlyNow' | 'onlyTrained'>
 }
 
 export interface AgentState {
@@ -209,39 +215,15 @@ export interface AgentState {
   readonly warnings: readonly string[]
   readonly spoolWorks: boolean
   readonly outputs: readonly { readonly name: string; readonly works: boolean }[]
-  readonly counters: {
-    readonly captured: number
-    readonly processed: number
-    readonly droppedKernel: number
-    readonly droppedAgent: number
-    readonly filtered: number
-    readonly interruptions: number
-    readonly verdicts: { readonly total: number }
+  readonly counters: Counts<'captured' | 'droppedKernel' | 'droppedAgent' | 'filtered' | 'interruptions'> & {
+    readonly verdicts: Counts<'total'>
     /** Made attacks that the agent has sent itself. */
-    readonly selfTests: { readonly flagged: number; readonly missed: number }
-    readonly alerts: {
-      readonly given: number
-      readonly suppressed: number
-      readonly folded: number
-      readonly held: number
-      readonly refused: number
-      readonly waiting: Readonly<Record<string, number>>
-      readonly dropped: Readonly<Record<string, number>>
-      readonly setAside: Readonly<Record<string, number>>
-    }
+    readonly selfTests: Counts<'flagged' | 'missed'>
+    /** The last three by output. */
+    readonly alerts: Counts<'given' | 'suppressed' | 'folded' | 'held'> &
+      Readonly<Record<'waiting' | 'dropped' | 'setAside', Counts<string>>>
     /** null where models are not made here. */
-    readonly models: {
-      /** null where they do not learn on. */
-      readonly learning: {
-        readonly rows: { readonly learnt: number; readonly heldBack: number; readonly disregarded: number }
-        readonly shadow: {
-          readonly bothNormal: number
-          readonly bothNovel: number
-          readonly onlyNow: number
-          readonly onlyTrained: number
-        }
-      } | null
-    } | null
+    readonly models: { readonly learning: Learning | null } | null
   }
   readonly devices: { readonly total: number; readonly shown: readonly Device[] } | null
   /** Open ones and the last that are over, the newest first; null where devices are not kept. */
@@ -260,6 +242,12 @@ export interface ChangeAnswer {
   readonly results: readonly { readonly refused: string | null }[]
   /** Of an answer to an incident, in sentences. */
   readonly said: readonly string[]
+}
+
+/** What each section of the page is given. */
+export interface SectionProps {
+  readonly state: AgentState
+  readonly change: Change
 }
 
 /** Does what a person asked for, and says what was refused; resolves to what came of an answer, none where it was refused. */

@@ -1,7 +1,7 @@
 /** The devices, and what a person may do with each. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { type AgentState, ask, type Change, type Device, messageOf, type Noticed } from './api.js'
+import { type AgentState, ask, type Device, messageOf, type Noticed, type SectionProps } from './api.js'
 import { Buttons, Dialog, List } from './parts.js'
 import { countText, modelText, numberText, proofText, shareText, stateText, timeOf } from './texts.js'
 
@@ -17,11 +17,7 @@ type Act = (action: string, device: string, text?: string) => void
 
 const titleOf = ({ name, key }: Device): string => name?.name ?? key
 
-interface DevicesProps extends Pick<AgentState, 'devices'> {
-  readonly change: Change
-}
-
-export function Devices({ devices, change }: DevicesProps) {
+export function Devices({ state: { devices }, change }: SectionProps) {
   const [chosen, choose] = useState('')
   const [asked, askAbout] = useState<{ what: 'approve' | 'labels'; device: Device } | null>(null)
   const act: Act = (action, device, text) =>
@@ -162,18 +158,12 @@ function Row({ device, act, rollback, ask }: RowProps) {
   )
 }
 
-interface MoreProps {
-  readonly device: string
-  readonly label: string
-  readonly children: ComponentChildren
-}
-
 /** What its model would notice, which the agent finds when it is asked for the first time. */
-function More({ device, label, children }: MoreProps) {
-  const [noticed, setNoticed] = useState<{ text: string; items: readonly string[] }>({ text: '', items: [] })
+function More({ device, label, children }: { device: string; label: string; children: ComponentChildren }) {
+  const [[text, ...items], setNoticed] = useState<readonly string[]>([''])
   const find = async (): Promise<void> => {
-    const say = (text: string, items: readonly string[] = []): void => setNoticed({ text, items })
-    if (noticed.text === '') say('One moment: the agent is trying attacks on its model.')
+    const say = (...lines: string[]): void => setNoticed(lines)
+    if (text === '') say('One moment: the agent is trying attacks on its model.')
     try {
       const { noticed: found } = await ask<{ noticed: readonly Noticed[] | null }>(
         'GET',
@@ -185,7 +175,7 @@ function More({ device, label, children }: MoreProps) {
       else
         say(
           'The smallest attacks that its model would notice:',
-          found.map(({ kind, from }) => `${kind}: ${from}`),
+          ...found.map(({ kind, from }) => `${kind}: ${from}`),
         )
     } catch (error) {
       say(messageOf(error))
@@ -195,8 +185,8 @@ function More({ device, label, children }: MoreProps) {
     <details onToggle={({ currentTarget }) => currentTarget.open && find()}>
       <summary aria-label={label}>More</summary>
       {children}
-      <p>{noticed.text}</p>
-      {noticed.items.length > 0 && <List items={noticed.items} />}
+      <p>{text}</p>
+      {items.length > 0 && <List items={items} />}
     </details>
   )
 }

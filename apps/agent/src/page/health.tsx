@@ -1,5 +1,5 @@
 /** How the agent is: what it captured and lost, its memory, how far it is behind, and what waits for outputs. */
-import type { AgentState, ScoreMinute } from './api.js'
+import type { AgentState, Learning, ScoreMinute, SectionProps } from './api.js'
 import { useWidth } from './parts.js'
 import { numberText, timeOf } from './texts.js'
 
@@ -18,7 +18,7 @@ export function standingOf(state: AgentState): { text: string; isIll: boolean } 
   return { text: 'Watching', isIll: false }
 }
 
-export function Health({ state }: { readonly state: AgentState }) {
+export function Health({ state }: Pick<SectionProps, 'state'>) {
   return (
     <section aria-labelledby="health-title">
       <h2 id="health-title">Health</h2>
@@ -27,7 +27,7 @@ export function Health({ state }: { readonly state: AgentState }) {
         <summary>Scores and counters</summary>
         <ScoreChart minutes={state.minutes} />
         <dl id="health">
-          {factsOf(state).map(({ name, text, isIll }, i) => (
+          {factsOf(state).map(([name, text, isIll = false], i) => (
             <div key={`${i} ${name}`}>
               <dt>{name}</dt>
               <dd class={isIll ? 'ill' : ''}>{text}</dd>
@@ -62,68 +62,62 @@ function memoryText({ residentBytes, memoryLimitBytes }: AgentState): string {
 
 const lagText = (seconds: number): string => `${numberText(Math.round(10 * seconds) / 10)} s`
 
-interface Fact {
-  readonly name: string
-  readonly text: string
-  readonly isIll: boolean
-}
-
-const fact = (name: string, text: string, isIll = false): Fact => ({ name, text, isIll })
+type Fact = readonly [name: string, text: string, isIll?: boolean]
 
 function factsOf(state: AgentState): Fact[] {
   const { counters, lagSeconds, outputs } = state
   const { alerts, selfTests } = counters
-  const lost = (name: string, count: number): Fact => fact(name, numberText(count), count > 0)
+  const lost = (name: string, count: number): Fact => [name, numberText(count), count > 0]
   return [
-    fact('Captured packets', numberText(counters.captured)),
+    ['Captured packets', numberText(counters.captured)],
     lost('Dropped by the kernel', counters.droppedKernel),
     lost('Dropped by the agent', counters.droppedAgent),
-    fact('Packets outside the filter', numberText(counters.filtered)),
+    ['Packets outside the filter', numberText(counters.filtered)],
     lost('Capture interruptions', counters.interruptions),
-    fact('Verdicts', numberText(counters.verdicts.total)),
-    fact('Open flows', `${numberText(state.openFlows)} of ${numberText(state.maximumFlows)}`),
-    fact('Memory', memoryText(state), state.residentBytes > state.memoryLimitBytes),
+    ['Verdicts', numberText(counters.verdicts.total)],
+    ['Open flows', `${numberText(state.openFlows)} of ${numberText(state.maximumFlows)}`],
+    ['Memory', memoryText(state), state.residentBytes > state.memoryLimitBytes],
     lagSeconds === null
-      ? fact('Delay', 'the input is not live')
-      : fact('Delay', lagText(lagSeconds), lagSeconds > LAG_SECONDS),
-    fact(
+      ? ['Delay', 'the input is not live']
+      : ['Delay', lagText(lagSeconds), lagSeconds > LAG_SECONDS],
+    [
       'Alerts',
       `${numberText(alerts.given)} given, ${numberText(alerts.folded)} folded, ${numberText(alerts.suppressed)} suppressed, ${numberText(alerts.held)} of devices not watched yet`,
-    ),
-    ...outputs.map(({ name, works }) => {
+    ],
+    ...outputs.map(({ name, works }): Fact => {
       const [waiting, dropped] = [alerts.waiting[name] ?? 0, alerts.dropped[name] ?? 0]
       const refused = alerts.setAside[name] ?? 0
       const refusedText = refused > 0 ? `, ${numberText(refused)} refused by the receiver` : ''
       const text = `${works ? 'works' : 'does not work'}, ${numberText(waiting)} waiting, ${numberText(dropped)} lost${refusedText}`
-      return fact(`Output ${name}`, text, !works || dropped > 0 || refused > 0)
+      return [`Output ${name}`, text, !works || dropped > 0 || refused > 0]
     }),
-    fact('Model', state.model ?? 'one for each device'),
-    fact(
+    ['Model', state.model ?? 'one for each device'],
+    [
       'Self-test',
       `${numberText(selfTests.flagged)} test attacks flagged, ${numberText(selfTests.missed)} missed`,
       selfTests.missed > 0,
-    ),
-    ...state.degraded.map((text) => fact('Degraded', text, true)),
-    ...state.warnings.map((text) => fact('Warning', text, true)),
+    ],
+    ...state.degraded.map((text): Fact => ['Degraded', text, true]),
+    ...state.warnings.map((text): Fact => ['Warning', text, true]),
     ...updateFacts(counters.models?.learning ?? null),
-    fact('Version', state.version),
+    ['Version', state.version],
   ]
 }
 
 /** What models learned since they were trained, and whether that made a difference. */
-function updateFacts(learning: NonNullable<AgentState['counters']['models']>['learning']): Fact[] {
+function updateFacts(learning: Learning | null): Fact[] {
   if (learning === null) return []
   const { rows, shadow } = learning
   const both = shadow.bothNormal + shadow.bothNovel
   return [
-    fact(
+    [
       'Updates',
       `${numberText(rows.learnt)} rows learned, ${numberText(rows.heldBack)} quarantined, ${numberText(rows.disregarded)} discarded`,
-    ),
-    fact(
+    ],
+    [
       'Updated and trained model',
       `same verdict on ${numberText(both)} flows; unusual only to the updated model ${numberText(shadow.onlyNow)}, only to the trained one ${numberText(shadow.onlyTrained)}`,
-    ),
+    ],
   ]
 }
 

@@ -1,36 +1,36 @@
 /** What happened today, what is to be done, a card for each incident with its answers, and a timeline. */
 import { useState } from 'preact/hooks'
-import type { AgentState, Change, Incident } from './api.js'
+import type { AgentState, Incident, SectionProps } from './api.js'
 import { Buttons, List, useWidth } from './parts.js'
 import { countText, nameOf, numberText, timeOf } from './texts.js'
 
 type Answer = 'snooze' | 'not-this-kind' | 'attack' | 'normal' | 'none'
 
-const TITLES: Readonly<Record<string, string>> = {
-  'address-taken': 'Address taken',
-  'password-guessing': 'Password guessing',
-  'dns-tunnel': 'DNS tunnel',
-  upload: 'Upload',
-  download: 'Download',
-  flood: 'Flood',
-  scan: 'Scan',
-  'first-contact': 'First contact',
-  'new-device': 'New device',
-  'unusual-flows': 'Unusual traffic',
-}
-const ADVICE: Readonly<Record<string, string>> = {
-  'address-taken': 'Find out which of the two devices is yours, and disconnect the other.',
-  'password-guessing':
+const KINDS: Readonly<Record<string, readonly [title: string, advice: string]>> = {
+  'address-taken': ['Address taken', 'Find out which of the two devices is yours, and disconnect the other.'],
+  'password-guessing': [
+    'Password guessing',
     'Disconnect the guessing device if you do not know it, and change the password of the other.',
-  'dns-tunnel': 'Disconnect the device, and find out which program on it sends these DNS queries.',
-  upload: 'Check what the device may send: a backup or a recording that you started, or your data.',
-  download: 'Check whether the device installs an update.',
-  flood: 'Disconnect the sending device if it is in your network. Otherwise ask your internet provider.',
-  scan: 'Find the scanning device. If you did not start the scan, disconnect it.',
-  'first-contact': 'Check whether the device has a new function or uses a new server.',
-  'new-device': 'Check whether you or a guest connected it.',
-  'unusual-flows': 'Check whether the device was updated or is used in a new way.',
+  ],
+  'dns-tunnel': [
+    'DNS tunnel',
+    'Disconnect the device, and find out which program on it sends these DNS queries.',
+  ],
+  upload: [
+    'Upload',
+    'Check what the device may send: a backup or a recording that you started, or your data.',
+  ],
+  download: ['Download', 'Check whether the device installs an update.'],
+  flood: [
+    'Flood',
+    'Disconnect the sending device if it is in your network. Otherwise ask your internet provider.',
+  ],
+  scan: ['Scan', 'Find the scanning device. If you did not start the scan, disconnect it.'],
+  'first-contact': ['First contact', 'Check whether the device has a new function or uses a new server.'],
+  'new-device': ['New device', 'Check whether you or a guest connected it.'],
+  'unusual-flows': ['Unusual traffic', 'Check whether the device was updated or is used in a new way.'],
 }
+const titleOf = (kind: string): string => KINDS[kind]?.[0] ?? kind
 const ANSWERED: Readonly<Record<Exclude<Answer, 'none'>, string>> = {
   snooze: 'Snoozed',
   'not-this-kind': 'No more reports of this kind for this device',
@@ -53,13 +53,9 @@ const MOST_DEVICES = 8
 const ROW_HEIGHT = 36
 const LEAST_MARK = 6
 
-interface IncidentsProps extends Pick<AgentState, 'devices' | 'nowMicros'> {
-  readonly incidents: readonly Incident[]
-  readonly change: Change
-}
-
-export function Incidents({ incidents, devices, nowMicros, change }: IncidentsProps) {
+export function Incidents({ state: { incidents, devices, nowMicros }, change }: SectionProps) {
   const [said, setSaid] = useState('')
+  if (incidents === null) return null
   const answer = async (incident: string, chosen: Answer): Promise<void> => {
     // a model may be made, which takes a moment
     setSaid('One moment: the answer is being checked.')
@@ -111,15 +107,12 @@ function toDoText(incidents: readonly Incident[], devices: AgentState['devices']
   return `To do: ${tasks.length === 0 ? 'nothing' : tasks.join(', ')}.`
 }
 
-interface CardProps {
-  readonly incident: Incident
-  readonly answer: (incident: string, answer: Answer) => Promise<void>
-}
+type Choose = (incident: string, answer: Answer) => Promise<void>
 
-function Card({ incident, answer }: CardProps) {
+function Card({ incident, answer }: { incident: Incident; answer: Choose }) {
   const [isBusy, setBusy] = useState(false)
   const { id, kind, level, state, device, beginMicros, endMicros, summary } = incident
-  const title = TITLES[kind] ?? kind
+  const title = titleOf(kind)
   const choices: readonly (readonly [Answer, string])[] = [
     ...(isUnanswered(incident) ? BUTTONS : []),
     ...(incident.answer === null ? [] : [['none', 'Take the answer back'] as const]),
@@ -142,7 +135,7 @@ function Card({ incident, answer }: CardProps) {
       <p>{summary}</p>
       <p>
         <strong>What to do: </strong>
-        {ADVICE[kind]}
+        {KINDS[kind]?.[1]}
       </p>
       <Evidence incident={incident} />
       {incident.answer !== null && <AnswerText answer={incident.answer} kind={kind} />}
@@ -188,13 +181,9 @@ function Evidence({ incident }: { readonly incident: Incident }) {
   )
 }
 
-interface AnswerProps {
-  readonly answer: NonNullable<Incident['answer']>
-  readonly kind: string
-}
-
-function AnswerText({ answer: { answer, kind: answered, endsMicros, changes }, kind }: AnswerProps) {
-  const when = answered === kind ? '' : ` when this was “${TITLES[answered] ?? answered}”`
+function AnswerText({ answer: given, kind }: { answer: NonNullable<Incident['answer']>; kind: string }) {
+  const { answer, kind: answered, endsMicros, changes } = given
+  const when = answered === kind ? '' : ` when this was “${titleOf(answered)}”`
   const until = endsMicros === null ? '' : ` until ${timeOf(endsMicros)}`
   return (
     <p class="answer">
@@ -204,13 +193,8 @@ function AnswerText({ answer: { answer, kind: answered, endsMicros, changes }, k
   )
 }
 
-interface TimelineProps {
-  readonly incidents: readonly Incident[]
-  readonly nowMicros: number
-}
-
 /** A line for each device, the last of them first, with its incidents of seven days from their begin to their end. */
-function Timeline({ incidents, nowMicros }: TimelineProps) {
+function Timeline({ incidents, nowMicros }: { incidents: readonly Incident[]; nowMicros: number }) {
   const [box, width] = useWidth()
   const tomorrow = new Date(nowMicros / 1000).setHours(24, 0, 0, 0) * 1000
   const begin = tomorrow - DAYS * DAY_MICROS
@@ -272,7 +256,7 @@ function byLevel(line: readonly Incident[]): Incident[] {
 
 function describeLine(line: readonly Incident[]): string {
   const each = line.map(
-    ({ kind, level, beginMicros }) => `${TITLES[kind] ?? kind}, ${level}, ${timeOf(beginMicros)}`,
+    ({ kind, level, beginMicros }) => `${titleOf(kind)}, ${level}, ${timeOf(beginMicros)}`,
   )
   return `${nameOf(line[0].device)}: ${each.join('; ')}`
 }

@@ -107,18 +107,11 @@ function Watch({ state }: { readonly state: AgentState }) {
       <p id="message" class="notice" role="alert">
         {message}
       </p>
-      {state.incidents !== null && (
-        <Incidents
-          incidents={state.incidents}
-          devices={state.devices}
-          nowMicros={state.nowMicros}
-          change={change}
-        />
-      )}
-      <Devices devices={state.devices} change={change} />
+      <Incidents state={state} change={change} />
+      <Devices state={state} change={change} />
       <Health state={state} />
-      <Alerts alerts={state.alerts} isUnfolded={state.incidents === null} />
-      <Rules rules={state.suppressions} change={change} />
+      <Alerts state={state} />
+      <Rules state={state} change={change} />
     </main>
   )
 }

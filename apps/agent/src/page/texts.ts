@@ -1,5 +1,5 @@
 /** Words for numbers, times, devices and models; the commands that list devices and models use them too. */
-import type { AlertEvent, Device, OwnModel } from './api.js'
+import type { Device, NamedDevice, OwnModel } from './api.js'
 
 export function timeOf(micros: number): string {
   const time = new Date(micros / 1000)
@@ -17,7 +17,7 @@ export function countText(count: number, one: string): string {
 }
 
 /** What a device calls itself, or its address. */
-export function nameOf({ name, mac, address }: AlertEvent['oddflow']['device']): string {
+export function nameOf({ name, mac, address }: NamedDevice): string {
   return name ?? mac ?? address
 }
 
