@@ -532,7 +532,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
 
   it('lets in who has the token, takes it out of the address, and forgets who signs out', async () => {
     await open({}, '#token=wrong', async (page) => {
-      await page.getByText('that is not the token').waitFor()
+      await page.getByText('wrong token or used link').waitFor()
       expect(page.url()).not.toContain('token')
       expect(await page.locator('#watch').isVisible()).toBe(false)
       // by keyboard

@@ -1,13 +1,27 @@
 /**
- * Whether a request comes from the dashboard's own page, or from another page that a browser has open.
+ * The dashboard's side of the HTTP server: the page, what it asks for, and what a person does on it.
  *
- * *DNS rebinding*: a stranger's page gives its own name this machine's address, and the browser takes both for one
- * site. Its Host header is that name, so only addresses, names without a dot (localhost, or what a container network
- * calls the agent: no public page has such a name), the machine's own name and those of the configuration are taken.
- * *Forged requests*: what another page makes the browser send has another Origin, and no right one can be forged by
- * a page. A request that changes something must have one, unless it shows the token itself, as a script does.
+ *     GET    /  /page/*           the page itself: nothing in it is of this network
+ *     POST   /api/session         Authorization: Bearer TOKEN, or the code of a link, for a cookie
+ *     DELETE /api/session         signs out
+ *     GET    /api/state?after=N   health, devices, score history, rules, and the alerts from number N on
+ *     GET    /api/events?after=N  the same, and then what changes (state-streams.ts)
+ *     GET    /api/noticed?device=KEY  what its model would notice
+ *     POST   /api/devices         { action, devices }, as over the control socket
+ *     POST   /api/incidents       { incident, answer, hours? }, as over the control socket
+ *     POST   /api/models          { rollback: [scope, …] }, as over the control socket
+ *     POST   /api/suppressions    { minutes, device?, peer?, protocol?, port?, rule? }
+ *     DELETE /api/suppressions    { name }
+ *
+ * GET changes nothing. All under /api takes the cookie or the token itself (sessions.ts); bodies are bounded. Another page
+ * that a browser has open can use none of it:
+ *
+ * *DNS rebinding* gives this machine's address to another page's name. So the Host header must be an address, a name without
+ * a dot (localhost, or a container's: no public page has such a name), the machine's own name or one of the configuration.
+ * *Forged requests* have another Origin, which no page can forge. A request that changes something must have the right one,
+ * unless it shows the token itself, as a script does.
+ * *Hostile names* stay text: the page sets no markup, and its Content-Security-Policy loads nothing but its own files.
  */
-
 import { readdirSync, readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
@@ -52,43 +66,19 @@ export function readPageFiles(): ReadonlyMap<string, PageFile> {
   )
 }
 
-/** The host of a Host header without its port; null for what is none. */
-export function hostOf(header: string | undefined): string | null {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::\d{1,5})?$/.exec(header ?? '')
-  return match === null ? null : (match[1] ?? match[2]).toLowerCase()
-}
-
+/** Whether a Host header, with or without a port, is of this machine. */
 export function isOwnHost(header: string | undefined, names: readonly string[]): boolean {
-  const host = hostOf(header)
-  if (host === null) return false
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::\d{1,5})?$/.exec(header ?? '')
+  if (match === null) return false
+  const host = (match[1] ?? match[2]).toLowerCase()
   if (!host.includes('.') || isIP(host) !== 0) return true
   return [hostname(), ...names].some((name) => name.toLowerCase() === host)
 }
 
 /** Whether an Origin is that of the page that the Host header names; https where a proxy speaks it. */
-export function isOwnOrigin(origin: string, host: string | undefined): boolean {
+function isOwnOrigin(origin: string, host: string | undefined): boolean {
   return origin === `http://${host}` || origin === `https://${host}`
 }
-
-/**
- * The dashboard's side of the HTTP server: the page, what it asks for, and what a person does on it.
- *
- *     GET    /  /page/*           the page itself: nothing in it is of this network
- *     POST   /api/session         Authorization: Bearer TOKEN, or the code of a link, for a cookie
- *     DELETE /api/session         signs out
- *     GET    /api/state?after=N   health, devices, score history, rules, and the alerts from number N on
- *     GET    /api/events?after=N  the same, and then what changes (state-streams.ts)
- *     GET    /api/noticed?device=KEY  what its model would notice
- *     POST   /api/devices         { action, devices }, as over the control socket
- *     POST   /api/incidents       { incident, answer, hours? }, as over the control socket
- *     POST   /api/models          { rollback: [owner, …] }, as over the control socket
- *     POST   /api/suppressions    { minutes, device?, peer?, protocol?, port?, rule? }
- *     DELETE /api/suppressions    { name }
- *
- * GET changes nothing. All under /api takes the cookie or the token itself (sessions.ts); bodies are
- * bounded. The page is built of text nodes and may load nothing but its own files (Content-Security-Policy), so that
- * what a device calls itself is never more than text.
- */
 
 export interface DashboardOptions {
   readonly sessions: Sessions
@@ -188,7 +178,8 @@ export function createDashboard(options: DashboardOptions): Dashboard {
     }
     if (!Object.hasOwn(routes, route)) {
       const isKnown = [STREAM, ...Object.keys(routes)].some((each) => each.endsWith(` ${path}`))
-      throw new HttpError(isKnown ? 405 : 404, 'there is no such thing to do')
+      if (isKnown) throw new HttpError(405, `${request.method} is not allowed here`)
+      throw new HttpError(404, 'there is no such path')
     }
     routes[route]({ request, response, query, caller }).then(
       (text) => {
@@ -206,12 +197,12 @@ export function createDashboard(options: DashboardOptions): Dashboard {
     if (page === undefined && !path.startsWith('/api/')) return false
     try {
       if (!isOwnHost(request.headers.host, options.hosts)) {
-        const why = 'not known by that name: call it by its address, or give the name in dashboard.hosts'
+        const why = 'unknown host name: use the address, or add the name to dashboard.hosts'
         throw new HttpError(421, why)
       }
       if (page === undefined) return answerApi(request, response, path, new URLSearchParams(query))
       if (request.method !== 'GET' && request.method !== 'HEAD')
-        throw new HttpError(405, 'it can only be read')
+        throw new HttpError(405, 'only GET and HEAD are allowed here')
       send(response, 200, page.body, page.type)
     } catch (error) {
       sendError(response, error)
@@ -253,14 +244,14 @@ function callerOf(request: IncomingMessage, path: string, sessions: Sessions): C
   const shown = /^Bearer (\S{1,256})$/.exec(headers.authorization ?? '')?.[1] ?? null
   const isReading = method === 'GET' || method === 'HEAD'
   if (origin === undefined ? !isReading && shown === null : !isOwnOrigin(origin, headers.host))
-    throw new HttpError(403, 'the request is another page’s')
+    throw new HttpError(403, 'the request comes from another web page')
   const isSigningIn = path === '/api/session' && method === 'POST'
   const session =
     shown === null ? null : (sessions.signIn(shown) ?? (isSigningIn ? sessions.redeem(shown) : null))
   const cookieName = `${COOKIE}-${socket.localPort ?? 0}`
   const cookie = cookieIn(headers.cookie, cookieName)
   if (session === null && !sessions.isSignedIn(cookie)) {
-    const wrong = 'that is not the token; a link signs in once, within 5 minutes'
+    const wrong = 'wrong token or used link: a link signs in once, within 5 minutes; print a new one'
     throw new HttpError(401, shown === null ? 'sign in with the token' : wrong)
   }
   return { hasToken: shown !== null, session, cookie, cookieName }
