@@ -7,7 +7,7 @@
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { createPacketBatch, createPacketDecoder } from '@oddflow/capture'
+import { createPacketDecoder } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
 import { type FlowContract, OddFlowError, packetView } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
@@ -64,7 +64,7 @@ export async function scoreCapture(
   })
   const { decapsulation, joinFragments } = packetView(contract)
   const decoder = createPacketDecoder({ decapsulate: decapsulation, joinFragments })
-  const packets = createPacketBatch(BATCH_FRAMES)
+  const packets = extractor.createBatch(BATCH_FRAMES)
   let count = 0
   try {
     const source = openCapture(path, { batchFrames: BATCH_FRAMES, stop })

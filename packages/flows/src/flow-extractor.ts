@@ -59,8 +59,8 @@ export interface FlowExtractor {
    */
   add(batch: PacketBatch): void
   /**
-   * A batch for `add`, as createPacketBatch makes them. Any batch works, but most extractors read the first one they
-   * made in place and copy others.
+   * A batch for `add`, as createPacketBatch makes them. Any batch works, but most extractors take up to a third less time
+   * for packets of the first batch that they made.
    */
   createBatch(capacity: number): PacketBatch
   /**

@@ -184,24 +184,21 @@ export class FlowTracker {
     stamps: Float64Array,
     pass: PacketPass,
   ): void {
+    if (!pass.load(batch, sizesOf(batch, this.#options.sizeMeasure))) {
+      this.#addEach(batch, from, to, numbers, stamps)
+      return
+    }
     const { counts } = this
-    const sizes = sizesOf(batch, this.#options.sizeMeasure)
-    const most = pass.loads(batch)
-    for (let start = from; start < to; start += most) {
-      const count = Math.min(most, to - start)
-      const loaded = pass.load(batch, sizes, start, count)
-      const end = loaded + count
-      // When no packet is ordinary (a scan), more and more packets are taken at a time.
-      let together = 1
-      for (let at = loaded; at < end; ) {
-        const reached = pass.run(this.table, at, end)
-        counts.packets += reached - at
-        counts.packetsInFlows += reached - at
-        if (reached === end) break
-        together = reached === at ? Math.min(PREPARED_PACKETS, 2 * together) : 1
-        at = Math.min(end, reached + together)
-        this.#addEach(batch, start + reached - loaded, start + at - loaded, numbers, stamps)
-      }
+    // When no packet is ordinary (a scan), more and more packets are taken at a time.
+    let together = 1
+    for (let at = from; at < to; ) {
+      const reached = pass.run(this.table, at, to)
+      counts.packets += reached - at
+      counts.packetsInFlows += reached - at
+      if (reached === to) break
+      together = reached === at ? Math.min(PREPARED_PACKETS, 2 * together) : 1
+      at = Math.min(to, reached + together)
+      this.#addEach(batch, reached, at, numbers, stamps)
     }
   }
 

@@ -1,14 +1,13 @@
 /**
  * PacketPass: processes runs of ordinary packets in WebAssembly (assembly/packet-pass.ts defines these and the steps).
  *
- * Nine packets of ten neither begin nor end anything: they are added to an existing flow. For them the pass does the
- * work of flow table, record cutter and packet pool in one function without calls or bounds checks, which needs no
- * warm-up. All columns it uses are in one WebAssembly memory of fixed size, so no view of it is ever detached; unused
- * parts take no memory.
+ * Nine packets of ten neither begin nor end anything. For them the pass does the work of flow table, record cutter and
+ * packet pool in one function without calls or bounds checks. All columns that it uses are in one WebAssembly memory of
+ * fixed size, so no view of it is ever detached; unused parts take no memory.
  *
- * There is no pass without WebAssembly (some content security policies, `--jitless`), if the memory is refused, and for
- * feature sets that need more of a packet than time and size or running sums. Then the columns are on the heap, and
- * each packet goes through the functions that otherwise handle the packets that stop a run. The results are the same.
+ * Other packets, batches elsewhere, and feature sets that need more of a packet than time and size or running sums take
+ * the functions in TypeScript, with the same results. So does everything without WebAssembly (some content security
+ * policies, `--jitless`) or if the memory is refused.
  */
 import { createPacketBatch, PACKET_ORDER_BYTES, type PacketBatch } from '@oddflow/capture'
 import { decodeBase64 } from '@oddflow/core'
@@ -62,9 +61,6 @@ export function packetMeta(tcpFlags: number, hopLimit: number, fromResponder: bo
   return tcpFlags | (hopLimit << 8) | (fromResponder ? FROM_RESPONDER : 0)
 }
 
-/** Packets of a batch that the pass handles at a time: the copied data fits into the nearest caches. */
-export const PASS_PACKETS = 512
-
 /** The pass's parameters, in the order of the class Pass of assembly/packet-pass.ts: columns of a batch first, */
 const BATCH_WORDS = [
   ...(['timestampMicros', 'sizes', 'ipBytes', 'sourceAddress', 'destinationAddress'] as const),
@@ -102,9 +98,7 @@ const MASK = WORDS.indexOf('mask')
 
 /** The largest batch that has its columns in the pass's memory. */
 const MAXIMUM_OWN_BATCH = 4096
-/**
- * Bytes of the memory besides the columns of table and records: a batch, parameters, scratch and part of another batch.
- */
+/** Bytes of the memory besides the columns of table and records: a batch, packets held back, parameters and scratch. */
 const OWN_BYTES = MAXIMUM_OWN_BATCH * bytesOf(createPacketBatch(1)) + PACKET_ORDER_BYTES + 64 * 1024
 const PAGE_BYTES = 65536
 
@@ -150,11 +144,7 @@ export class PacketPass {
   readonly #run: Run
   readonly #words: Int32Array
   readonly #doubles: Float64Array
-  /** Part of a batch whose columns are elsewhere; sizes are in its frameBytes. */
-  readonly #part: PacketBatch
-  #vlanKey = false
-  /** The batch that has its columns in the pass's memory. */
-  #own: PacketBatch | null = null
+  #hasBatch = false
   /** The batch whose packets `run` takes. */
   #loaded: PacketBatch | null = null
 
@@ -164,14 +154,13 @@ export class PacketPass {
     const parameters = space.uint8(WORD_BYTES + 8 * DOUBLES.length)
     this.#words = new Int32Array(parameters.buffer, parameters.byteOffset, WORDS.length)
     this.#doubles = new Float64Array(parameters.buffer, parameters.byteOffset + WORD_BYTES, DOUBLES.length)
-    this.#part = createPacketBatch(PASS_PACKETS, space)
   }
 
-  /** A batch that need not be copied: the first one made with at most MAXIMUM_OWN_BATCH packets. */
+  /** The first batch of at most MAXIMUM_OWN_BATCH packets is in the pass's memory. */
   createBatch(capacity: number): PacketBatch {
-    if (this.#own !== null || capacity > MAXIMUM_OWN_BATCH) return createPacketBatch(capacity)
-    this.#own = createPacketBatch(capacity, this.space)
-    return this.#own
+    if (this.#hasBatch || capacity > MAXIMUM_OWN_BATCH) return createPacketBatch(capacity)
+    this.#hasBatch = true
+    return createPacketBatch(capacity, this.space)
   }
 
   /** Sets the objects that the pass works for; their columns are in this pass's space at full length. */
@@ -185,7 +174,6 @@ export class PacketPass {
   ): void {
     const { table } = tracker
     const { pool } = cutter.entries
-    this.#vlanKey = table.vlanKey
     const values: Record<Exclude<Word, BatchWord>, number> = {
       keys: at(this.space.uint32(KEY_WORDS * PREPARED_PACKETS)),
       hashes: at(this.space.uint32(PREPARED_PACKETS)),
@@ -228,47 +216,17 @@ export class PacketPass {
     this.#doubles[2] = rule.activeTimeoutMicros ?? Number.POSITIVE_INFINITY
   }
 
-  /** How many packets of the batch `load` takes at a time. */
-  loads(batch: PacketBatch): number {
-    return this.#isOwn(batch) ? Number.POSITIVE_INFINITY : PASS_PACKETS
-  }
-
-  /** Whether the batch's columns are in the pass's memory. */
-  #isOwn({ status, timestampMicros }: PacketBatch): boolean {
+  /** Prepares a batch for `run`; false if its columns are not in the pass's memory. */
+  load(batch: PacketBatch, sizes: Uint32Array): boolean {
     const { buffer } = this.#words
-    return status.buffer === buffer && timestampMicros.buffer === buffer
-  }
-
-  /** Prepares `count` packets of a batch, from `start` on, for `run`; returns the number of the first there. */
-  load(batch: PacketBatch, sizes: Uint32Array, start: number, count: number): number {
+    if (batch.status.buffer !== buffer || batch.timestampMicros.buffer !== buffer) return false
     this.#words[PREPARED_TO] = 0
-    if (this.#isOwn(batch)) {
-      this.#pointTo(batch, sizes)
-      return start
-    }
-    const part = this.#part
-    copyDoubles(batch.timestampMicros, part.timestampMicros, start, count)
-    copyWords(sizes, part.frameBytes, start, count)
-    copyWords(batch.ipBytes, part.ipBytes, start, count)
-    copyAddresses(batch.sourceAddress, part.sourceAddress, batch.ipVersion, start, count)
-    copyAddresses(batch.destinationAddress, part.destinationAddress, batch.ipVersion, start, count)
-    copyShorts(batch.sourcePort, part.sourcePort, start, count)
-    copyShorts(batch.destinationPort, part.destinationPort, start, count)
-    copyBytes(batch.status, part.status, start, count)
-    copyBytes(batch.ipVersion, part.ipVersion, start, count)
-    copyBytes(batch.protocol, part.protocol, start, count)
-    copyBytes(batch.tcpFlags, part.tcpFlags, start, count)
-    if (this.#vlanKey) copyShorts(batch.vlan, part.vlan, start, count)
-    this.#pointTo(part, part.frameBytes)
-    return 0
-  }
-
-  #pointTo(batch: PacketBatch, sizes: Uint32Array): void {
-    if (this.#loaded === batch) return
+    if (this.#loaded === batch) return true
     this.#loaded = batch
     BATCH_WORDS.forEach((name, k) => {
       this.#words[k] = at(name === 'sizes' ? sizes : batch[name])
     })
+    return true
   }
 
   /** Processes ordinary packets from `from` on and before `to`; returns the number of the first one not processed. */
@@ -289,41 +247,4 @@ function bytesOf(batch: PacketBatch): number {
 /** The address of a column of the pass's memory. */
 function at(column: { readonly byteOffset: number }): number {
   return column.byteOffset
-}
-
-// Not `set`: that needs a view of each column, which is garbage. There is one function a type, which V8 then
-// compiles for it.
-
-function copyBytes(from: Uint8Array, to: Uint8Array, start: number, count: number): void {
-  for (let k = 0; k < count; k++) to[k] = from[start + k]
-}
-
-function copyShorts(from: Uint16Array, to: Uint16Array, start: number, count: number): void {
-  for (let k = 0; k < count; k++) to[k] = from[start + k]
-}
-
-function copyWords(from: Uint32Array, to: Uint32Array, start: number, count: number): void {
-  for (let k = 0; k < count; k++) to[k] = from[start + k]
-}
-
-function copyDoubles(from: Float64Array, to: Float64Array, start: number, count: number): void {
-  for (let k = 0; k < count; k++) to[k] = from[start + k]
-}
-
-/** Of IPv4 the last word alone is looked at. */
-function copyAddresses(
-  from: Uint32Array,
-  to: Uint32Array,
-  ipVersion: Uint8Array,
-  start: number,
-  count: number,
-): void {
-  for (let k = 0; k < count; k++) {
-    const at = 4 * (start + k)
-    to[4 * k + 3] = from[at + 3]
-    if (ipVersion[start + k] === 4) continue
-    to[4 * k] = from[at]
-    to[4 * k + 1] = from[at + 1]
-    to[4 * k + 2] = from[at + 2]
-  }
 }
