@@ -29,27 +29,6 @@ export interface DeliveryOptions {
   readonly onCommitError?: (error: Error | null) => void
 }
 
-export interface Delivery {
-  readonly name: string
-  /** Where to. */
-  readonly target: string
-  readonly delivered: number
-  /** Alerts that the receiver refused, and that are not sent again. */
-  readonly setAside: number
-  readonly dropped: number
-  readonly backlog: number
-  /** Bytes of alerts that are held in memory for it. */
-  readonly memoryBytes: number
-  /** Why how far it has got could not be kept; null while it is. */
-  readonly commitError: Error | null
-  /** Why the last attempt failed; null while all is well. */
-  readonly lastError: Error | null
-  /** Resolves when nothing is left to deliver, or the signal is aborted. */
-  drained(signal: AbortSignal): Promise<void>
-  /** Ends after the attempt that is being made, if that ends soon, and closes the output. */
-  stop(): Promise<void>
-}
-
 const BATCH = 512
 /** A receiver that refuses so many alerts in a row, each alone, is not sent more of them for now. */
 const REFUSALS_IN_A_ROW = 8
@@ -59,153 +38,176 @@ const KEEP_AGAIN_MILLIS = 1000
 const STOP_MILLIS = 500
 
 export async function startDelivery(options: DeliveryOptions): Promise<Delivery> {
-  const { log, output, clock } = options
-  const reader: AlertReader = await log.reader(output.name)
-  const stopping = new AbortController()
-  const progress = new Notifier()
-  const limit = output.batch ?? BATCH
-  let delivered = 0
-  let setAside = 0
-  /** Of the batch in hand, in order: whether the receiver took the alert or refused it. Kept when an attempt fails midway. */
-  let said: boolean[] = []
-  let refusal: RefusedError | null = null
-  /** It took an alert since the last one that was set aside. */
-  let takesOthers = false
-  /** Alerts that are sent together. */
-  let size = limit
-  let lastError: Error | null = null
-  let commitError: Error | null = null
-  let next = 0
-  let pause = FIRST_PAUSE_MILLIS
+  return new Delivery(options, await options.log.reader(options.output.name))
+}
 
-  const setError = (error: unknown): void => {
-    const now = error === null ? null : asError(error)
-    const isNews = (now === null) !== (lastError === null)
-    lastError = now
-    if (isNews) options.onError?.(now)
-    progress.notify()
+export class Delivery {
+  delivered = 0
+  /** Alerts that the receiver refused, and that are not sent again. */
+  setAside = 0
+  /** Why how far it has got could not be kept; null while it is. */
+  commitError: Error | null = null
+  /** Why the last attempt failed; null while all is well. */
+  lastError: Error | null = null
+  readonly #options: DeliveryOptions
+  readonly #reader: AlertReader
+  readonly #stopping = new AbortController()
+  readonly #progress = new Notifier()
+  readonly #limit: number
+  /** Of the batch in hand, in order: whether the receiver took the alert or refused it. Kept when an attempt fails midway. */
+  #said: boolean[] = []
+  #refusal: RefusedError | null = null
+  /** It took an alert since the last one that was set aside. */
+  #takesOthers = false
+  /** Alerts that are sent together. */
+  #size: number
+  #next = 0
+  #pauseMillis = FIRST_PAUSE_MILLIS
+  readonly #running: Promise<void>
+
+  constructor(options: DeliveryOptions, reader: AlertReader) {
+    this.#options = options
+    this.#reader = reader
+    this.#limit = options.output.batch ?? BATCH
+    this.#size = this.#limit
+    this.#running = this.#run()
   }
-  const commit = async (): Promise<void> => {
-    const error = await reader.commit(next).then(() => null, asError)
-    const isNews = (error === null) !== (commitError === null)
-    commitError = error
-    if (isNews) options.onCommitError?.(error)
+
+  get name(): string {
+    return this.#options.output.name
   }
-  /** Settles the first alerts of a batch: true is taken, false refused. */
-  const settle = async ({ first, lines }: AlertBatch, outcomes: readonly boolean[]): Promise<void> => {
-    const refused = lines.filter((_, i) => outcomes[i] === false)
-    delivered += outcomes.length - refused.length
-    setAside += refused.length
-    if (refused.length > 0 && refusal !== null) options.onSetAside?.(refused, refusal)
-    next = first + outcomes.length
-    said = []
-    await commit()
+
+  /** Where to. */
+  get target(): string {
+    return this.#options.output.target
   }
+
+  get dropped(): number {
+    return this.#reader.dropped
+  }
+
+  get backlog(): number {
+    return this.#reader.backlog
+  }
+
+  /** Bytes of alerts that are held in memory for it. */
+  get memoryBytes(): number {
+    return this.#reader.memoryBytes
+  }
+
+  /** Resolves when nothing is left to deliver, or the signal is aborted. */
+  async drained(signal: AbortSignal): Promise<void> {
+    const progress = this.#progress
+    for (let count = progress.count; this.backlog > 0 && !signal.aborted; count = progress.count) {
+      await progress.wait(count, signal)
+    }
+  }
+
+  /** Ends after the attempt that is being made, if that ends soon, and closes the output. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    // an output that does not come to an end must not keep the agent from its own
+    const limit = AbortSignal.timeout(STOP_MILLIS)
+    await orAborted(this.#running, limit)
+    await orAborted(this.#options.output.close(), limit)
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log } = this.#options
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      const { count } = log.acknowledgement
+      try {
+        const some = await this.#deliverSome()
+        this.#pauseMillis = FIRST_PAUSE_MILLIS
+        this.#setError(null)
+        if (some) continue
+        if (this.commitError === null) await log.acknowledgement.wait(count, signal)
+        else {
+          await clock.sleep(KEEP_AGAIN_MILLIS, signal)
+          await this.#commit()
+        }
+      } catch (error) {
+        this.#setError(asError(error))
+        await clock.sleep(this.#pauseMillis, signal)
+        this.#pauseMillis = Math.min(2 * this.#pauseMillis, LONGEST_PAUSE_MILLIS)
+      }
+    }
+  }
+
+  /** True if there was something to deliver. */
+  async #deliverSome(): Promise<boolean> {
+    const batch = await this.#reader.read(this.#limit)
+    if (batch.lines.length === 0) return false
+    try {
+      await this.#send(batch)
+    } catch (error) {
+      // what was taken before the failure does not come again after a restart
+      if (this.#said.length > 0 && !this.#said.includes(false)) {
+        this.#takesOthers = true
+        await this.#settle(batch, this.#said)
+      }
+      throw error
+    }
+    const isTaking = this.#said.includes(true)
+    const endsWell = this.#said.at(-1) === true
+    if (isTaking) await this.#settle(batch, this.#said)
+    else if (this.#takesOthers) await this.#settle(batch, [false])
+    else {
+      this.#said = []
+      if (this.#pauseMillis >= LONGEST_PAUSE_MILLIS) await this.#settle(batch, [false])
+      throw this.#refusal
+    }
+    this.#takesOthers = endsWell
+    return true
+  }
+
   /** Sends the batch in parts, and notes in `said` what became of each alert. */
-  const send = async ({ first, lines }: AlertBatch): Promise<void> => {
+  async #send({ first, lines }: AlertBatch): Promise<void> {
+    const said = this.#said
     let inARow = 0
     while (said.length < lines.length && inARow < REFUSALS_IN_A_ROW) {
-      const part = lines.slice(said.length, said.length + size)
+      const part = lines.slice(said.length, said.length + this.#size)
+      const batch = { first: first + said.length, lines: part }
       try {
-        await output.deliver({ first: first + said.length, lines: part }, stopping.signal)
-        size = Math.min(2 * size, limit)
+        await this.#options.output.deliver(batch, this.#stopping.signal)
+        this.#size = Math.min(2 * this.#size, this.#limit)
         said.push(...part.map(() => true))
         inARow = 0
       } catch (error) {
-        size = Math.max(1, Math.ceil(part.length / 2))
+        this.#size = Math.max(1, Math.ceil(part.length / 2))
         if (!(error instanceof RefusedError)) throw error
         if (part.length > 1) continue
-        refusal = error
+        this.#refusal = error
         said.push(false)
         inARow++
       }
     }
   }
-  /** True if there was something to deliver. */
-  const deliverSome = async (): Promise<boolean> => {
-    const batch = await reader.read(limit)
-    if (batch.lines.length === 0) return false
-    try {
-      await send(batch)
-    } catch (error) {
-      // what was taken before the failure does not come again after a restart
-      if (said.length > 0 && !said.includes(false)) {
-        takesOthers = true
-        await settle(batch, said)
-      }
-      throw error
-    }
-    const isTaking = said.includes(true)
-    const endsWell = said.at(-1) === true
-    if (isTaking) await settle(batch, said)
-    else if (takesOthers) await settle(batch, [false])
-    else {
-      const isPatienceOver = pause >= LONGEST_PAUSE_MILLIS
-      said = []
-      if (isPatienceOver) await settle(batch, [false])
-      throw refusal
-    }
-    takesOthers = endsWell
-    return true
-  }
-  const run = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      const { count } = log.acknowledgement
-      try {
-        const some = await deliverSome()
-        pause = FIRST_PAUSE_MILLIS
-        setError(null)
-        if (some) continue
-        if (commitError === null) await log.acknowledgement.wait(count, stopping.signal)
-        else {
-          await clock.sleep(KEEP_AGAIN_MILLIS, stopping.signal)
-          await commit()
-        }
-      } catch (error) {
-        setError(error)
-        await clock.sleep(pause, stopping.signal)
-        pause = Math.min(2 * pause, LONGEST_PAUSE_MILLIS)
-      }
-    }
-  }
-  const running = run()
 
-  return {
-    name: output.name,
-    target: output.target,
-    get delivered() {
-      return delivered
-    },
-    get setAside() {
-      return setAside
-    },
-    get dropped() {
-      return reader.dropped
-    },
-    get backlog() {
-      return reader.backlog
-    },
-    get memoryBytes() {
-      return reader.memoryBytes
-    },
-    get commitError() {
-      return commitError
-    },
-    get lastError() {
-      return lastError
-    },
-    async drained(signal) {
-      for (let count = progress.count; reader.backlog > 0 && !signal.aborted; count = progress.count) {
-        await progress.wait(count, signal)
-      }
-    },
-    async stop() {
-      stopping.abort()
-      // an output that does not come to an end must not keep the agent from its own
-      const limit = AbortSignal.timeout(STOP_MILLIS)
-      await orAborted(running, limit)
-      await orAborted(output.close(), limit)
-    },
+  /** Settles the first alerts of a batch: true is taken, false refused. */
+  async #settle({ first, lines }: AlertBatch, outcomes: readonly boolean[]): Promise<void> {
+    const refused = lines.filter((_, i) => outcomes[i] === false)
+    this.delivered += outcomes.length - refused.length
+    this.setAside += refused.length
+    if (refused.length > 0 && this.#refusal !== null) this.#options.onSetAside?.(refused, this.#refusal)
+    this.#next = first + outcomes.length
+    this.#said = []
+    await this.#commit()
+  }
+
+  async #commit(): Promise<void> {
+    const error = await this.#reader.commit(this.#next).then(() => null, asError)
+    const isNews = (error === null) !== (this.commitError === null)
+    this.commitError = error
+    if (isNews) this.#options.onCommitError?.(error)
+  }
+
+  #setError(error: Error | null): void {
+    const isNews = (error === null) !== (this.lastError === null)
+    this.lastError = error
+    if (isNews) this.#options.onError?.(error)
+    this.#progress.notify()
   }
 }
 

@@ -313,7 +313,7 @@ export function segmentPath(folder: string, first: number): string {
   return join(folder, `${String(first).padStart(16, '0')}.spool`)
 }
 
-interface RecoveredSegments {
+export interface RecoveredSegments {
   /** In order; of the last one with at least one record, or it is removed. */
   readonly segments: Segment[]
   /** A number that no alert has had yet. */

@@ -13,11 +13,12 @@ import type { FileSystem, OpenFile } from '../files/file-system.js'
 import { makeStateFolder } from '../files/state-file.js'
 import type { Clock } from '../input/clocks.js'
 import type { Log } from '../log.js'
-import type { AlertLog } from './alert-log.js'
+import type { AlertLog, AlertReader } from './alert-log.js'
 import {
   encodeRecords,
   encodeSegmentHeader,
   MAXIMUM_PAYLOAD_BYTES,
+  type RecoveredSegments,
   recoverSegments,
   SEGMENT_HEADER_BYTES,
   type Segment,
@@ -32,23 +33,10 @@ import { Notifier, SpoolReader } from './spool-reader.js'
  * often a disk falls behind there are two lines in ten seconds at most.
  */
 
-interface Refusals {
-  readonly count: number
-  refuse(): void
-  /** An alert was taken. */
-  accept(): void
-  /** No more come. */
-  end(): void
-}
-
 const QUIET_MILLIS = 10_000
 
 /** @param folder - where there was no room. */
-export function createRefusals(
-  folder: string,
-  monotonicMillis: () => number,
-  log: Pick<Log, 'warn'>,
-): Refusals {
+export function createRefusals(folder: string, monotonicMillis: () => number, log: Pick<Log, 'warn'>) {
   let count = 0
   /** Of this stretch. */
   let ofThese = 0
@@ -62,18 +50,22 @@ export function createRefusals(
     get count() {
       return count
     },
-    refuse() {
+    refuse(): void {
       count++
       lastMillis = monotonicMillis()
       if (ofThese++ > 0) return
       log.warn(`${folder}: alerts arrive faster than they are written, and memory is full; some are refused`)
     },
-    accept() {
+    /** An alert was taken. */
+    accept(): void {
       if (ofThese > 0 && monotonicMillis() - lastMillis >= QUIET_MILLIS) end()
     },
+    /** No more come. */
     end,
   }
 }
+
+type Refusals = ReturnType<typeof createRefusals>
 
 /**
  * SegmentWriter: the spool's only writer. A batch is written at the end of the current segment and flushed,
@@ -172,174 +164,191 @@ const MAXIMUM_SEGMENT_BYTES = 1_048_576
 
 /** Recovers what an earlier run left. Rejects with the error of the file system. */
 export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
-  const { files, clock, maximumBytes, log } = options
-  const faults = options.faults ?? log
+  const { files, log, faults = log } = options
   const folder = join(options.folder, 'spool')
   await makeStateFolder(files, folder, faults)
-  const recovered = await recoverSegments(files, folder, faults)
-  const segments: Segment[] = recovered.segments
-  const segmentBytes = Math.min(MAXIMUM_SEGMENT_BYTES, Math.floor(maximumBytes / 8))
-  const writer = new SegmentWriter(files, folder, segmentBytes)
-  const acknowledgement = new Notifier()
-  const readers: SpoolReader[] = []
-  const closing = new AbortController()
-  /** Ends of what is lost, so that one reader alone tells of it. */
-  const told = new Set<number>()
-  let end = recovered.end
-  let pending: Uint8Array[] = []
-  let pendingBytes = 0
-  let acknowledged = 0
-  let lost = 0
-  const refusals = createRefusals(options.folder, clock.monotonicMillis, log)
-  let lastError: Error | null = null
-  let turn: Promise<void> | null = null
+  return new Spool(options, folder, await recoverSegments(files, folder, faults))
+}
 
-  let isDropping = false
+class Spool implements AlertLog {
+  readonly acknowledgement = new Notifier()
+  acknowledged = 0
+  pendingBytes = 0
+  lost = 0
+  lastError: Error | null = null
+  readonly #options: SpoolOptions
+  readonly #folder: string
+  readonly #segments: Segment[]
+  /** Alerts before this number are of an earlier run. */
+  readonly #ownFrom: number
+  readonly #writer: SegmentWriter
+  readonly #refusals: Refusals
+  readonly #readers: SpoolReader[] = []
+  readonly #closing = new AbortController()
+  /** Ends of what is lost, so that one reader alone reports it. */
+  readonly #told = new Set<number>()
+  /** Sequence number behind the last acknowledged alert. */
+  #end: number
+  #pending: Uint8Array[] = []
+  #turn: Promise<void> | null = null
+  #isDropping = false
 
-  const setError = (next: Error | null): void => {
-    const isNews = (next === null) !== (lastError === null)
-    lastError = next
-    if (!isNews) return
-    isDropping = false
-    options.onError?.(next)
-    acknowledgement.notify()
+  constructor(options: SpoolOptions, folder: string, { segments, end }: RecoveredSegments) {
+    this.#options = options
+    this.#folder = folder
+    this.#segments = segments
+    this.#ownFrom = end
+    this.#end = end
+    const segmentBytes = Math.min(MAXIMUM_SEGMENT_BYTES, Math.floor(options.maximumBytes / 8))
+    this.#writer = new SegmentWriter(options.files, folder, segmentBytes)
+    this.#refusals = createRefusals(options.folder, options.clock.monotonicMillis, options.log)
   }
-  /** Numbers the first alert in memory `to`, or leaves it where it is further on. */
-  const releasePending = (to: number): void => {
-    const gone = pending.splice(0, Math.max(0, to - end))
-    for (const line of gone) pendingBytes -= line.length
-    end += gone.length
-    acknowledged += gone.length
+
+  get refused(): number {
+    return this.#refusals.count
   }
-  /** While the disk fails: alerts go that some output has, until there is room for `bytes`. */
-  const makeRoom = (bytes: number): void => {
-    const furthest = Math.max(...readers.map(({ cursor }) => cursor.committed))
-    while (pendingBytes + bytes > options.maximumPendingBytes && end < furthest) {
-      const first = end
-      releasePending(first + 1)
-      const behind = readers.filter(({ cursor }) => cursor.next <= first)
-      // one that is further behind finds the gap when it gets there
-      for (const { cursor } of behind) if (cursor.next === first) cursor.forget(end)
-      if (behind.length === 0 || isDropping) continue
-      isDropping = true
-      log.warn(`${options.folder}: cannot be written and memory is full; outputs that are behind lose alerts`)
+
+  get pending(): number {
+    return this.#pending.length
+  }
+
+  append(line: Uint8Array): boolean {
+    const { inputWaits, maximumPendingBytes } = this.#options
+    if (this.lastError !== null) this.#makeRoom(line.length)
+    const isBounded = this.lastError !== null || inputWaits !== true
+    const tooMuch = isBounded && this.pendingBytes + line.length > maximumPendingBytes
+    if (tooMuch || line.length > MAXIMUM_PAYLOAD_BYTES || this.#closing.signal.aborted) {
+      this.#refusals.refuse()
+      return false
     }
+    this.#refusals.accept()
+    this.#pending.push(line)
+    this.pendingBytes += line.length
+    this.#turn ??= Promise.resolve().then(() => this.#writeAll())
+    if (this.lastError !== null) this.acknowledgement.notify()
+    return true
   }
-  const removeOldest = async (): Promise<void> => {
-    const [oldest] = segments.splice(0, 1)
-    for (const { cursor } of readers) cursor.forget(oldest.end)
-    await files.remove(oldest.path).catch(() => undefined)
+
+  async reader(name: string): Promise<AlertReader> {
+    const endNow = (): number => this.#end
+    const reader = await SpoolReader.open(name, {
+      files: this.#options.files,
+      folder: this.#folder,
+      log: this.#faults,
+      segments: this.#segments,
+      ownFrom: this.#ownFrom,
+      get end() {
+        return endNow()
+      },
+      damaged: (path, first, behind) => this.#damaged(path, first, behind),
+      waiting: (from) => (this.lastError === null ? [] : this.#pending.slice(from - this.#end)),
+      released: () => this.#released(),
+    })
+    this.#readers.push(reader)
+    return reader
   }
-  const keepWithinBounds = async (): Promise<void> => {
-    const total = (): number => segments.reduce((sum, { bytes }) => sum + bytes, 0)
-    while (segments.length > 1 && total() > maximumBytes) await removeOldest()
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.#turn
+    const cursors = this.#readers.map(({ cursor }) => cursor)
+    if (cursors.length > 0) this.#releasePending(Math.min(...cursors.map(({ committed }) => committed)))
+    this.lost += this.pending
+    for (const cursor of cursors)
+      cursor.dropped += Math.max(0, this.#end + this.pending - Math.max(cursor.next, this.#end))
+    this.#pending = []
+    this.pendingBytes = 0
+    this.#refusals.end()
+    await this.#writer.close()
+    // what is missing at the next start is then counted, the last segment too
+    await writeEnd(this.#options.files, this.#folder, this.#end).catch(() => undefined)
   }
-  const writeSome = async (): Promise<void> => {
-    const batch = pending.slice(0, turnLength(pending))
-    const first = end
-    const segment = await writer.write(first, batch)
-    if (!segments.includes(segment)) segments.push(segment)
-    // memory may have let some go meanwhile
-    releasePending(first + batch.length)
-    setError(null)
-    options.onAcknowledged?.(first, first + batch.length)
-    acknowledgement.notify()
-    await keepWithinBounds()
+
+  get #faults(): Pick<Log, 'warn'> {
+    return this.#options.faults ?? this.#options.log
   }
-  const writeAll = async (): Promise<void> => {
-    while (pending.length > 0) {
+
+  async #writeAll(): Promise<void> {
+    while (this.#pending.length > 0) {
       try {
-        await writeSome()
+        await this.#writeSome()
       } catch (error) {
-        setError(error instanceof Error ? error : new Error(String(error)))
-        if (closing.signal.aborted) break
-        await clock.sleep(RETRY_MILLIS, closing.signal)
+        this.#setError(error instanceof Error ? error : new Error(String(error)))
+        if (this.#closing.signal.aborted) break
+        await this.#options.clock.sleep(RETRY_MILLIS, this.#closing.signal)
       }
     }
-    turn = null
+    this.#turn = null
   }
 
-  const damaged = (path: string, first: number, behind: number): void => {
-    if (told.has(behind)) return
-    told.add(behind)
+  async #writeSome(): Promise<void> {
+    const batch = this.#pending.slice(0, turnLength(this.#pending))
+    const first = this.#end
+    const segment = await this.#writer.write(first, batch)
+    if (!this.#segments.includes(segment)) this.#segments.push(segment)
+    // memory may have let some go meanwhile
+    this.#releasePending(first + batch.length)
+    this.#setError(null)
+    this.#options.onAcknowledged?.(first, first + batch.length)
+    this.acknowledgement.notify()
+    const total = (): number => this.#segments.reduce((sum, { bytes }) => sum + bytes, 0)
+    while (this.#segments.length > 1 && total() > this.#options.maximumBytes) await this.#removeOldest()
+  }
+
+  #setError(next: Error | null): void {
+    const isNews = (next === null) !== (this.lastError === null)
+    this.lastError = next
+    if (!isNews) return
+    this.#isDropping = false
+    this.#options.onError?.(next)
+    this.acknowledgement.notify()
+  }
+
+  /** Numbers the first alert in memory `to`, or leaves it where it is further on. */
+  #releasePending(to: number): void {
+    const gone = this.#pending.splice(0, Math.max(0, to - this.#end))
+    for (const line of gone) this.pendingBytes -= line.length
+    this.#end += gone.length
+    this.acknowledged += gone.length
+  }
+
+  /** While the disk fails: alerts go that some output has, until there is room for `bytes`. */
+  #makeRoom(bytes: number): void {
+    const { maximumPendingBytes, log, folder } = this.#options
+    const furthest = Math.max(...this.#readers.map(({ cursor }) => cursor.committed))
+    while (this.pendingBytes + bytes > maximumPendingBytes && this.#end < furthest) {
+      const first = this.#end
+      this.#releasePending(first + 1)
+      const behind = this.#readers.filter(({ cursor }) => cursor.next <= first)
+      // one that is further behind finds the gap when it gets there
+      for (const { cursor } of behind) if (cursor.next === first) cursor.forget(this.#end)
+      if (behind.length === 0 || this.#isDropping) continue
+      this.#isDropping = true
+      log.warn(`${folder}: cannot be written and memory is full; outputs that are behind lose alerts`)
+    }
+  }
+
+  async #removeOldest(): Promise<void> {
+    const [oldest] = this.#segments.splice(0, 1)
+    for (const { cursor } of this.#readers) cursor.forget(oldest.end)
+    await this.#options.files.remove(oldest.path).catch(() => undefined)
+  }
+
+  async #released(): Promise<void> {
+    const slowest = Math.min(...this.#readers.map(({ cursor }) => cursor.committed))
+    for (const behind of this.#told) if (behind <= slowest) this.#told.delete(behind)
+    // the last one is being written to
+    while (this.#segments.length > 1 && this.#segments[0].end <= slowest) await this.#removeOldest()
+  }
+
+  #damaged(path: string, first: number, behind: number): void {
+    if (this.#told.has(behind)) return
+    this.#told.add(behind)
     const lost = behind - first
-    faults.warn(
-      `${path}: ${lost === 1 ? 'an alert is' : `${lost} alerts are`} damaged or gone; outputs that did not have ${lost === 1 ? 'it' : 'them'} yet will not get ${lost === 1 ? 'it' : 'them'}`,
+    const [alerts, them] = lost === 1 ? ['an alert is', 'it'] : [`${lost} alerts are`, 'them']
+    this.#faults.warn(
+      `${path}: ${alerts} damaged or gone; outputs that did not have ${them} yet will not get ${them}`,
     )
-  }
-
-  return {
-    acknowledgement,
-    append(line) {
-      if (lastError !== null) makeRoom(line.length)
-      const isBounded = lastError !== null || options.inputWaits !== true
-      const tooMuch = isBounded && pendingBytes + line.length > options.maximumPendingBytes
-      if (tooMuch || line.length > MAXIMUM_PAYLOAD_BYTES || closing.signal.aborted) {
-        refusals.refuse()
-        return false
-      }
-      refusals.accept()
-      pending.push(line)
-      pendingBytes += line.length
-      turn ??= Promise.resolve().then(writeAll)
-      if (lastError !== null) acknowledgement.notify()
-      return true
-    },
-    async reader(name) {
-      const reader = await SpoolReader.open(name, {
-        files,
-        folder,
-        log: faults,
-        segments,
-        damaged,
-        ownFrom: recovered.end,
-        get end() {
-          return end
-        },
-        waiting: (from) => (lastError === null ? [] : pending.slice(from - end)),
-        async released() {
-          const slowest = Math.min(...readers.map(({ cursor }) => cursor.committed))
-          for (const behind of told) if (behind <= slowest) told.delete(behind)
-          // the last one is being written to
-          while (segments.length > 1 && segments[0].end <= slowest) await removeOldest()
-        },
-      })
-      readers.push(reader)
-      return reader
-    },
-    get acknowledged() {
-      return acknowledged
-    },
-    get refused() {
-      return refusals.count
-    },
-    get pending() {
-      return pending.length
-    },
-    get pendingBytes() {
-      return pendingBytes
-    },
-    get lost() {
-      return lost
-    },
-    get lastError() {
-      return lastError
-    },
-    async close() {
-      closing.abort()
-      await turn
-      const cursors = readers.map(({ cursor }) => cursor)
-      if (cursors.length > 0) releasePending(Math.min(...cursors.map(({ committed }) => committed)))
-      lost += pending.length
-      for (const cursor of cursors)
-        cursor.dropped += Math.max(0, end + pending.length - Math.max(cursor.next, end))
-      pending = []
-      pendingBytes = 0
-      refusals.end()
-      await writer.close()
-      // what is missing at the next start is then counted, the last segment too
-      await writeEnd(files, folder, end).catch(() => undefined)
-    },
   }
 }
 
