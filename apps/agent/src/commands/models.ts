@@ -12,7 +12,7 @@ import { lookAtKnownDevices } from '../devices/device-table.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { type Log, standardErrorLog } from '../log.js'
 import { type ModelsPer, scopeFileName } from '../models/model-scopes.js'
-import { createModelStore, type KeptModel, type ModelRecord, type ModelStore } from '../models/model-store.js'
+import { type KeptModel, type ModelRecord, ModelStore } from '../models/model-store.js'
 import { promisedShare, type ScopeReport } from '../models/progress.js'
 import { damageText, promiseText, proofText } from '../page/texts.js'
 import { askOrAct, keyOf, printTable, type StateOptions, stateOf } from './state-of.js'
@@ -127,7 +127,7 @@ async function keptModels(
     },
   }
   for (const per of ['device', 'group', 'all'] satisfies ModelsPer[]) {
-    const store = createModelStore(nodeFileSystem, state, (owner) => scopeFileName(per, owner))
+    const store = new ModelStore(nodeFileSystem, state, (owner) => scopeFileName(per, owner))
     const all = await store.lookAtAll(once)
     found.push(...all.models.map((kept) => ({ store, kept })))
     lost.push(...all.lost)

@@ -31,6 +31,7 @@ import {
   readManifest,
   targetText,
 } from '@oddflow/program'
+import * as v from 'valibot'
 import type { FileSystem } from '../files/file-system.js'
 import { checkVersion, readTwice, writeBytes, writeStateTwice } from '../files/state-file.js'
 import type { Log } from '../log.js'
@@ -42,22 +43,35 @@ import type { AgentVerdict } from '../pipeline/counters.js'
 const KEPT_ROWS = 1000
 const KEPT_ROW_BYTES = 1_048_576
 
-interface VersionOfModel {
-  readonly version: number
-  readonly sha256: string
-}
+const KIND = 'oddflow-agent-fleet-model'
+const VERSION = 1
+const whole = v.pipe(v.number(), v.safeInteger())
+const versionOfModel = v.nullable(
+  v.object({ version: whole, sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)) }),
+)
 
 /** What is kept of the fleet's models; null stands for the model of the configuration. */
-interface FleetModelRecord {
+const RecordSchema = v.object({
   /** Of the manifests that this gateway acted on. */
-  readonly highest: number
+  highest: whole,
   /** That version is in shadow: after a restart it begins again. */
-  readonly isPending: boolean
-  readonly inUse: VersionOfModel | null
-  readonly lastGood: VersionOfModel | null
-  readonly isProven: boolean
+  isPending: v.boolean(),
+  inUse: versionOfModel,
+  lastGood: versionOfModel,
+  isProven: v.boolean(),
   /** The last version that was refused, or gone back from. */
-  readonly refused: { readonly version: number; readonly reason: string; readonly wasUsed: boolean } | null
+  refused: v.nullable(v.object({ version: whole, reason: v.string(), wasUsed: v.boolean() })),
+})
+type FleetModelRecord = Readonly<v.InferOutput<typeof RecordSchema>>
+
+/** Throws FormatError for what is no record of ours. */
+function decodeRecord(value: unknown): FleetModelRecord {
+  const { kind, version } = (value ?? {}) as Record<string, unknown>
+  if (kind === KIND) checkVersion('fleet-model', VERSION, version)
+  const parsed = v.safeParse(RecordSchema, value)
+  if (kind !== KIND || !parsed.success)
+    throw new FormatError('fleet-model', 'is no record of models of a fleet')
+  return parsed.output
 }
 
 const NOTHING: FleetModelRecord = {
@@ -71,8 +85,6 @@ const NOTHING: FleetModelRecord = {
 
 export type FleetModelStore = ReturnType<typeof createFleetModelStore>
 
-const KIND = 'oddflow-agent-fleet-model'
-const VERSION = 1
 export const FLEET_STATE_FILE = 'fleet-model.json'
 export const FLEET_MODELS_FOLDER = 'fleet-models'
 
@@ -113,31 +125,6 @@ export function createFleetModelStore(files: FileSystem, stateFolder: string) {
       }
     },
   }
-}
-
-const SHA256 = /^[0-9a-f]{64}$/
-
-/** Throws FormatError for what is no record of ours. */
-function decodeRecord(value: unknown): FleetModelRecord {
-  const { kind, version, highest, isPending, inUse, lastGood, isProven, refused } = (value ?? {}) as Record<
-    string,
-    unknown
-  >
-  if (kind === KIND) checkVersion('fleet-model', VERSION, version)
-  const isVersion = (each: unknown): boolean =>
-    each === null ||
-    (Number.isSafeInteger((each as VersionOfModel | undefined)?.version) &&
-      SHA256.test(String((each as VersionOfModel).sha256)))
-  const isSound =
-    kind === KIND &&
-    Number.isSafeInteger(highest) &&
-    typeof isPending === 'boolean' &&
-    isVersion(inUse) &&
-    isVersion(lastGood) &&
-    typeof isProven === 'boolean' &&
-    (refused === null || Number.isSafeInteger((refused as { version?: unknown } | undefined)?.version))
-  if (!isSound) throw new FormatError('fleet-model', 'is no record of models of a fleet')
-  return { highest, isPending, inUse, lastGood, isProven, refused } as FleetModelRecord
 }
 
 /** Throws DataError, FormatError or ContractMismatchError. */

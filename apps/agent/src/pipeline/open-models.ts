@@ -13,7 +13,7 @@ import { keptPacketsBytes } from '../evidence/evidence.js'
 import type { AnswerBook } from '../incidents/answers.js'
 import { devicesOfModels, type ModelManager, openModelManager } from '../models/model-manager.js'
 import { createScopeOf, scopeFileName } from '../models/model-scopes.js'
-import { createModelStore } from '../models/model-store.js'
+import { ModelStore } from '../models/model-store.js'
 import { learnInChild, trainInChild } from '../training/train-in-child.js'
 import { VERSION } from '../version.js'
 import { type AgentVerdict, createModelDecider, type Decider } from './counters.js'
@@ -180,7 +180,7 @@ export async function openModels(
     }
     return { ...one, replaceGiven, room: null, forAnnouncements, known }
   }
-  const store = createModelStore(files, state, (owner) => scopeFileName(models.per, owner))
+  const store = new ModelStore(files, state, (owner) => scopeFileName(models.per, owner))
   const found =
     known.from === 'lost' && models.per === 'device'
       ? { ...known, devices: await devicesOfModels(store, faults) }

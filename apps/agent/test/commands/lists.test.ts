@@ -19,7 +19,7 @@ import { type Answer, answersPathIn, encodeAnswers } from '../../src/incidents/a
 import { emptyIncident, encodeIncidents, type Incident } from '../../src/incidents/incident.js'
 import { pathIn } from '../../src/incidents/keep-incidents.js'
 import { scopeFileName } from '../../src/models/model-scopes.js'
-import { createModelStore } from '../../src/models/model-store.js'
+import { ModelStore } from '../../src/models/model-store.js'
 import type { ScopeReport } from '../../src/models/progress.js'
 import { trainRows } from '../../src/models/train.js'
 import { controlAnswers } from '../../src/pipeline/open-devices.js'
@@ -211,7 +211,7 @@ describe('of a state folder alone', () => {
   it('devices list tells of kept models, and promises nothing of one whose proof had not ended', async () => {
     const state = temporaryFolder()
     await writeKnownDevices(nodeFileSystem, state, [device()])
-    const store = createModelStore(nodeFileSystem, state, (owner) => scopeFileName('device', owner))
+    const store = new ModelStore(nodeFileSystem, state, (owner) => scopeFileName('device', owner))
     const { file, rows, unsettledShare } = trainRows({
       rows: wanderingRows(200, 5, createRng(1)),
       contract: iatSizeContract(3),

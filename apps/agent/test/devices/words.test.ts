@@ -20,7 +20,7 @@ import { readKnownDevices, writeKnownDevices } from '../../src/devices/device-ta
 import { type FileSystem, nodeFileSystem } from '../../src/files/file-system.js'
 import type { ModelManager } from '../../src/models/model-manager.js'
 import { modelRoutes } from '../../src/models/model-scopes.js'
-import { createModelStore, type ModelStore } from '../../src/models/model-store.js'
+import { ModelStore } from '../../src/models/model-store.js'
 import { trainRows } from '../../src/models/train.js'
 import type { AgentEnvironment } from '../../src/pipeline/environment.js'
 import { controlAnswers, openDevices } from '../../src/pipeline/open-devices.js'
@@ -117,7 +117,7 @@ const models = [1, 2].map((seed) =>
   } as never),
 )
 const storeIn = (folder: string, files: FileSystem): ModelStore =>
-  createModelStore(files, folder, (owner) => `device-${owner.replaceAll(':', '-')}`)
+  new ModelStore(files, folder, (owner) => `device-${owner.replaceAll(':', '-')}`)
 const rollback: Word = {
   async prepare(folder) {
     let previous: string | null = null

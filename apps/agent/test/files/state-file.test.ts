@@ -31,7 +31,7 @@ import {
   writeStateTwice,
 } from '../../src/files/state-file.js'
 import type { Log } from '../../src/log.js'
-import { createModelStore } from '../../src/models/model-store.js'
+import { ModelStore } from '../../src/models/model-store.js'
 import { decodeRowReservoir } from '../../src/models/row-reservoir.js'
 import { readCursor, readEnd } from '../../src/spool/segments.js'
 import { openToken } from '../../src/web/sessions.js'
@@ -40,7 +40,7 @@ import { temporaryFolder } from '../support/folder.js'
 import { keepingLog } from '../support/keeping-log.js'
 import { sampleRecord } from '../support/sample-record.js'
 
-const store = (folder: string) => createModelStore(nodeFileSystem, join(folder, '..'), (owner) => owner)
+const store = (folder: string) => new ModelStore(nodeFileSystem, join(folder, '..'), (owner) => owner)
 const readers: Record<string, (folder: string, log: Log) => Promise<unknown>> = {
   'suppressions.json': (folder, log) => readTemporaryRules(nodeFileSystem, folder, log),
   'dashboard-token.json': (folder, log) => openToken(nodeFileSystem, folder, log),

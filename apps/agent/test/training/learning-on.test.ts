@@ -10,7 +10,7 @@ import { createDevice, type Device } from '../../src/devices/device.js'
 import { type FileSystem, nodeFileSystem } from '../../src/files/file-system.js'
 import { type ModelManager, openModelManager } from '../../src/models/model-manager.js'
 import { createScopeOf, scopeFileName } from '../../src/models/model-scopes.js'
-import { createModelStore } from '../../src/models/model-store.js'
+import { ModelStore } from '../../src/models/model-store.js'
 import { type TrainedRows, type TrainingJob, trainRows } from '../../src/models/train.js'
 import { createOnlineRows, learnOn } from '../../src/models/update.js'
 import { faultyFiles, noFaults } from '../support/faulty-files.js'
@@ -50,7 +50,7 @@ async function gateway(
       limits: { rowsPerScope: 400, memoryBytes: 100_000, trainWithinSeconds: 10, maximumModels: 8 },
       base: null,
       given: new Map(),
-      store: createModelStore(files, folder, (owner) => scopeFileName('device', owner)),
+      store: new ModelStore(files, folder, (owner) => scopeFileName('device', owner)),
       train,
       learning: { rowsPerHour: 1000, everyRows: EVERY, shadowAgrees: true, ...learning },
       learnOn: async (job) => learnOn(job),

@@ -16,7 +16,7 @@ import {
   openModelManager,
 } from '../../src/models/model-manager.js'
 import { createScopeOf, type ScopeRule, scopeFileName } from '../../src/models/model-scopes.js'
-import { createModelStore } from '../../src/models/model-store.js'
+import { ModelStore } from '../../src/models/model-store.js'
 import { type TrainingJob, trainRows } from '../../src/models/train.js'
 import { learnOn } from '../../src/models/update.js'
 import { alarmsText } from '../../src/page/texts.js'
@@ -56,7 +56,7 @@ async function gateway(
       limits: { rowsPerScope: 200, memoryBytes: 100_000, trainWithinSeconds: 10, maximumModels: 8 },
       base: null,
       given: new Map(),
-      store: createModelStore(files, folder, (owner) => scopeFileName(rule.per, owner)),
+      store: new ModelStore(files, folder, (owner) => scopeFileName(rule.per, owner)),
       train: async (job) => trainRows(job),
       learning: null,
       learnOn: async (job) => learnOn(job),
@@ -902,7 +902,7 @@ describe('a device of few flows', () => {
   it('is watched where the table of devices is lost while it tightens', async () => {
     const { first, a } = await tightening()
     expect(existsSync(join(first.folder, 'models', `device-${a.key.replaceAll(':', '-')}.rows`))).toBe(true)
-    const store = createModelStore(nodeFileSystem, first.folder, (owner) => scopeFileName('device', owner))
+    const store = new ModelStore(nodeFileSystem, first.folder, (owner) => scopeFileName('device', owner))
     const found = await devicesOfModels(store, first.log)
     expect(found).toMatchObject([{ key: a.key, state: 'watching' }])
     const second = await gateway(first.folder, quiet, found)
