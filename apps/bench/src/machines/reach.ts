@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { createReadStream, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { FormatError, OddFlowError } from '@oddflow/core'
 import { atEnd, openScratchFolder } from '@oddflow/program'
@@ -11,7 +11,7 @@ import { describeWork, PROGRAM_FILE } from './work.js'
 
 /**
  * A child process whose output is not trusted: bounded in bytes and in time, and ended when it exceeds either.
- * It does not outlive this program. Nothing is written to its standard input, whose end tells it that nobody waits for it any longer.
+ * It does not outlive this program. The end of its standard input says that its output is no longer read.
  */
 
 interface ProcessOptions {
@@ -19,8 +19,10 @@ interface ProcessOptions {
   readonly maximumOutputBytes: number
   /** Each whole line of standard output, as it comes. */
   readonly onLine?: (line: string) => void
-  /** Its standard input ends when this is settled; otherwise when this process does. */
-  readonly until?: Promise<void>
+  /** A file for its standard input, which then stays open. */
+  readonly input?: string
+  /** How long it may take to end once its standard input has ended; it is killed at once where this is not given. */
+  readonly graceMillis?: number
 }
 
 export interface ProcessOutcome {
@@ -40,7 +42,7 @@ const STDERR_TAIL = 2000
 export function runProcess(
   command: string,
   args: readonly string[],
-  { timeoutMillis, maximumOutputBytes, onLine, until }: ProcessOptions,
+  { timeoutMillis, maximumOutputBytes, onLine, input, graceMillis = 0 }: ProcessOptions,
 ): Promise<ProcessOutcome> {
   return new Promise((resolve) => {
     const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'] })
@@ -50,9 +52,14 @@ export function runProcess(
     let stderrTail = ''
     let ended: string | null = null
     let timedOut = false
+    const source = input === undefined ? null : createReadStream(input)
+    let kill: NodeJS.Timeout | undefined
     const end = (reason: string): void => {
-      ended ??= reason
-      child.kill('SIGKILL')
+      if (ended !== null) return
+      ended = reason
+      source?.destroy()
+      child.stdin.end()
+      kill = setTimeout(() => child.kill('SIGKILL'), graceMillis)
     }
     const timer = setTimeout(() => {
       timedOut = true
@@ -62,8 +69,9 @@ export function runProcess(
       if (ended === null) onLine?.(line)
     })
     child.stdin.on('error', () => {})
-    void until?.then(() => child.stdin.end())
+    source?.on('error', (error) => end(error.message)).pipe(child.stdin, { end: false })
     child.stdout.on('data', (chunk: Buffer) => {
+      if (ended !== null) return
       bytes += chunk.length
       if (bytes > maximumOutputBytes) {
         end(`printed more than ${maximumOutputBytes} bytes`)
@@ -80,6 +88,8 @@ export function runProcess(
     })
     child.on('close', (code, signal) => {
       clearTimeout(timer)
+      clearTimeout(kill)
+      source?.destroy()
       forget()
       child.stdin.destroy()
       resolve({ stdout: Buffer.concat(chunks).toString('utf8'), stderrTail, code, signal, ended, timedOut })
@@ -144,6 +154,7 @@ export async function runProgram(
   command: string,
   args: readonly string[],
   options: ProgramOptions,
+  sending: Pick<ProcessOptions, 'input' | 'graceMillis'> = {},
 ): Promise<ProgramRun> {
   const { bundle, timeoutMillis, onItem } = options
   const asked = new Set(options.items ?? bundle.work.items.map((_, i) => i))
@@ -172,6 +183,7 @@ export async function runProgram(
     } else peakMemoryBytes = line.peakMemoryBytes
   }
   const outcome = await runProcess(command, args, {
+    ...sending,
     timeoutMillis,
     maximumOutputBytes: (asked.size + 2) * BYTES_PER_LINE,
     onLine(text) {

@@ -153,7 +153,11 @@ it.for(
       ['a key that is not known', { identityFile: join(folder, 'other') }, /rspi: .*Permission denied/],
       ['a port where nobody listens', { port: 2 }, /rspi: .*(refused|host key)/i],
       ['a directory that is not there', { directory: join(folder, 'nowhere') }, /rspi: .*No such file/],
-      ['a Node that is not there', { node: '/nowhere/node' }, /rspi: node there: /],
+      [
+        'a Node that is not there',
+        { node: '/nowhere/node' },
+        /rspi: .*nowhere\/node.*(No such file|not found)/,
+      ],
     ],
     0.4,
   ),
