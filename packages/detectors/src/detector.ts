@@ -13,9 +13,10 @@ import type { SharedWork } from './shared-work.js'
  * DetectorDefinition: everything that the rest of OddFlow knows about a detector.
  *
  * A definition checks parameters and models, makes scorers, and lists what goes into a file and what people should
- * know. A fit is a function beside it, so that a program that only loads and scores contains no fit. Detectors with common parts get theirs from a function in `families/`. `fitDetector`, `scoreSamples`,
- * `checkModel`, the model file and the command line use only this interface. Its members are methods, so TypeScript
- * lets a family narrow their parameters to its own: a definition is always looked up by the name in those parameters.
+ * know. A fit is a function beside it, so that a program that only loads and scores contains no fit. Detectors with
+ * common parts get theirs from a function in `families/`. `fitDetector`, `scoreSamples`, `checkModel`, the model file
+ * and the command line use only this interface. Its members are methods, so TypeScript lets a family narrow their
+ * parameters to its own: a definition is always looked up by the name in those parameters.
  */
 
 export type FitStage = 'bandwidth' | 'embedding' | 'clusters' | 'mixture' | 'fit'

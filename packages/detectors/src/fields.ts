@@ -2,8 +2,8 @@
  * Reads the fields of a value that may be a model.
  *
  * Anyone can write a model file, so each field is checked before use: type, length, finite numbers. A fault is an
- * ArgumentError whose `field` is its path. Arrays are not copied. Found values are described without conversion, because
- * an object from a hostile file may define its own `toString`.
+ * ArgumentError whose `field` is its path. Arrays are not copied. Found values are described without conversion,
+ * because an object from a hostile file may define its own `toString`.
  */
 import { ArgumentError, type Matrix } from '@oddflow/core'
 

@@ -1,11 +1,6 @@
 /**
- * DetectorModel: the result of a fit, as plain data.
- *
- * It holds only numbers, strings, typed arrays and matrices: `structuredClone` and a file restore the same value, bit
- * for bit, and a scorer needs nothing else. Nothing is stored twice. Gaussians are stored as the Cholesky factors of
- * their precisions, because inverting covariances again costs time and may differ between machines.
- *
- * Detectors with common parts share a shape (a family); `kind` is the detector's name.
+ * DetectorModel: the result of a fit, as plain data: numbers, strings, typed arrays and matrices, so `structuredClone`
+ * and a file restore it bit for bit. Gaussians are stored as the Cholesky factors of their precisions.
  *
  * Shapes: D features a row, m landmarks, d embedding dimensions, k components. Size as the paper counts it: m(d + D)
  * numbers for the embedding and k(1 + d + d²) for the mixture (section "Efficient Detection Procedures").

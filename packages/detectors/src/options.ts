@@ -2,9 +2,10 @@
  * The options of the detectors, each defined once: default, range and help. `DetectorOptions`, the checks, the flags of
  * `oddflow train` and docs/parameters.md derive from this table. A detector's definition lists the options it takes.
  *
- * What no caller sets is a constant, further down. Defaults follow the paper's section "Implementation Details and Hyperparameter Choices" (m = 100, d = 5, beta = 0.9,
- * n^(2/3) neighbors, 95 % of the rows in at most 20 clusters, full covariances), with the bandwidth at the 0.3-quantile
- * of pair distances. Ranges bound what a hostile or mistaken number can make a fit allocate, not what is sensible.
+ * What no caller sets is a constant, further down. Defaults follow the paper's section "Implementation Details and
+ * Hyperparameter Choices" (m = 100, d = 5, beta = 0.9, n^(2/3) neighbors, 95 % of the rows in at most 20 clusters, full
+ * covariances), with the bandwidth at the 0.3-quantile of pair distances. Ranges bound what a hostile or mistaken
+ * number can make a fit allocate, not what is sensible.
  */
 import { ArgumentError, SCALER_NAMES } from '@oddflow/core'
 import { type DetectorName, MEMBER_NAMES, type MemberName } from './detector.js'

@@ -11,14 +11,9 @@ import type { DetectorName, EmbeddedMixtureName, EmbeddedSvmName, MemberName } f
 import type { GivenOptions, OptionValue } from './options.js'
 
 /**
- * Explicit sizes are exact; default sizes adapt to the rows.
- *
- * There cannot be more landmarks than training rows, more dimensions than landmarks, or more components
- * than rows. Defaults suit thousands of rows; with fewer they are lowered, and the model's notes say so. An explicit m
- * = 500 that became 40 would be a different detector than requested, so it is an ArgumentError that names the option,
- * the value and the limit.
- *
- * Models do not store which sizes were explicit.
+ * Explicit sizes are exact; default sizes are lowered where there are fewer rows, landmarks or dimensions, and the
+ * model's notes say so. An explicit size that does not fit is an ArgumentError. Models do not store which sizes were
+ * explicit.
  */
 
 const SIZE_OPTIONS: readonly SizeOption[] = ['m', 'd', 'k']

@@ -2,18 +2,15 @@
  * Scalers: transform rows before distances are computed.
  *
  * - `none` is the paper.
- * - `standard` subtracts the mean of each column of the training rows and divides by its population standard deviation.
- *   A column without spread keeps scale 1, so that a change still counts. The mean is computed first, then the squares
- *   of differences, in row order.
- * - `log` is sign(x)·log(1 + |x|), because interarrival times and sizes span decades. It is odd, so negative numbers
- *   are allowed.
- * - `log-standard` is `standard` after `log`.
- * - `quantile` replaces a number by the share of training rows below it, with at most 101 knots a column. Equal numbers
- *   share the middle of their ranks, as in scikit-learn's QuantileTransformer. That one clips numbers beyond the
- *   training rows, which a novelty detector must see; this one continues linearly, in units of the column's range.
+ * - `standard` is (x − mean) / population standard deviation. A column without spread keeps scale 1, so a change
+ *   counts.
+ * - `log` is sign(x)·log(1 + |x|), because interarrival times and sizes span decades; `log-standard` is `standard`
+ *   after it.
+ * - `quantile` is the share of training rows below, as in scikit-learn's QuantileTransformer, but beyond the training
+ *   rows it continues linearly, which a novelty detector must see.
  *
- * A scaler is its type and entry in `SCALERS`, and its name in core. All scalers drop a category column, whose numbers
- * are names.
+ * A scaler is its type and entry in `SCALERS`, and its name in core. All drop a category column, whose numbers are
+ * names.
  */
 import { createMatrix, DataError, exp, log, type Matrix, type ScalerName, type Tensor } from '@oddflow/core'
 import type { FitContext } from './detector.js'

@@ -9,17 +9,10 @@ import { ArgumentError, createMatrix, exp, log, type Matrix } from '@oddflow/cor
 import { EigenvalueDecomposition, Matrix as MlMatrix } from 'ml-matrix'
 
 /**
- * Leading eigenpairs of a symmetric positive semidefinite matrix, by ml-matrix.
- *
- * What trips, and what is done about it: a difference of one unit in the last place between A_ij and A_ji
- * sends ml-matrix down its unsymmetric path, so A is symmetrised and the symmetric path asked for; entries
- * below 1e-200 (a Gaussian kernel has them) upset QL iterations with denormals, so they become 0; NaN would
- * pass in silence, so it is refused. Signs of eigenvectors are arbitrary: here the entry of largest magnitude
- * is positive, the first of them when several tie.
- *
- * Determinism: the symmetric path (Householder tridiagonalisation, then QL with implicit shifts) uses
- * + − × ÷ and Math.sqrt, abs and max alone, its hypotenuse included, so its results have the same bits on
- * every machine.
+ * Leading eigenpairs of a symmetric positive semidefinite matrix, by ml-matrix: symmetrised, because a difference in
+ * the last place sends it down its unsymmetric path; entries below 1e-200 become 0, because denormals upset QL
+ * iterations; NaN is refused. The entry of largest magnitude of an eigenvector is positive. The symmetric path uses + −
+ * × ÷ and Math.sqrt, abs and max alone, so results have the same bits on every machine.
  */
 
 export interface SymmetricEigen {
@@ -76,8 +69,8 @@ export function symmetricEigen(a: Matrix, count: number): SymmetricEigen {
 /**
  * log Σ exp(v), without overflow and without losing what underflows beside nothing.
  *
- * The largest term is taken out first, so the largest exponential is 1. Sums run from low index to high. Terms
- * lower than the largest by more than 60 are left out: e^−60 is 2^−87, and a thousand million of them are lost beside 1.
+ * The largest term is taken out first, so the largest exponential is 1. Sums run from low index to high. Terms lower
+ * than the largest by more than 60 are left out: e^−60 is 2^−87, and a thousand million of them are lost beside 1.
  */
 
 const LOWEST_EXPONENT = -60

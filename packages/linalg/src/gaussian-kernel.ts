@@ -11,12 +11,9 @@ import { ArgumentError, createMatrix, expInPlace, type Matrix } from '@oddflow/c
 import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from './squared-distances.js'
 
 /**
- * exp(factor · v) in float32 for v ≥ 0 and factor ≤ 0: the exponential behind float32 kernel values.
- *
- * x = k·ln 2 + r with |r| ≤ ln 2 / 2, k·ln 2 subtracted in two parts of which the first is exact, a polynomial of
- * degree 7 in r (the coefficients are those of Moshier's Cephes library, expf.c, a near-minimax fit), and a
- * scaling by 2^k. Every operation is rounded to float32, so SIMD lanes and Math.fround agree. The relative error
- * is below 2^-22.9 (test/kernel-exp-float32.test.ts); exponents below −87 give 0, so no value is subnormal.
+ * exp(factor · v) in float32 for v ≥ 0 and factor ≤ 0: x = k·ln 2 + r, a polynomial of degree 7 in r (coefficients of
+ * Moshier's Cephes library, expf.c), scaled by 2^k. Every operation is rounded to float32, so SIMD lanes and
+ * Math.fround agree. Relative error below 2^-22.9 (test/kernel-exp-float32.test.ts); exponents below −87 give 0.
  */
 
 const INVERSE_LN2 = Math.fround(Math.LOG2E)

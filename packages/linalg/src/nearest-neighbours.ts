@@ -8,17 +8,11 @@ import {
 } from './squared-distances.js'
 
 /**
- * KdTree: points in boxes within boxes, so that whole groups of points can be passed over (Bentley, 1975).
+ * KdTree: points in boxes within boxes, so that whole groups of points can be passed over (Bentley, 1975). Each node
+ * halves its points at the median of its widest dimension. A node's points lie side by side.
  *
- * Each node halves its points at the median of the dimension in which they are spread widest; nodes of at most
- * LEAF_POINTS points are leaves. The points are copied in the order of the leaves, so a node's points lie side by
- * side and the distance kernels can take them in one run.
- *
- * Bounds are exact in floating point, not nearly so: rounding is monotonic, and a bound adds the same terms in the
- * same order as `squaredDistance` does, each term no larger (or no smaller) than the distance's own. So a group that
- * is passed over by its bound holds no point that the distances themselves would have let in.
- *
- * Points are finite. n·log n time, about twice the points' memory.
+ * Bounds are exact in floating point: a bound adds the same terms in the same order as `squaredDistance`, each no
+ * larger (or no smaller) than the distance's own. Points are finite. n·log n time, about twice the points' memory.
  */
 
 export interface KdTree {
@@ -145,18 +139,13 @@ export function squaredReach({ lows, highs, points }: KdTree, a: number, b: numb
 }
 
 /**
- * How far is each point's k-th nearest neighbour? Without finding the other k − 1.
+ * How far is each point's k-th nearest neighbour? Without finding the other k − 1, whose lists would be most of the
+ * time and memory of density methods.
  *
- * Density methods ask for the radius alone, and with k growing as n^(2/3) lists of neighbours would be most of their
- * time and nearly all of their memory. The radius changes by no more than one moves: |r(x) − r(y)| ≤ ‖x − y‖. So the
- * radius of one point brackets those of the points around it; in a tree, the groups within the lower end of the bracket
- * are counted as they are, those beyond the upper end passed over, and distances are taken in the shell between. There
- * the one of the right rank is selected. A bracket that rounding made too narrow shows in the counts, and the point is
- * searched again without one: the result never depends on it.
- *
- * Distances are by direct differences and ties by index, the point itself among its neighbours: density methods are
- * ill-conditioned, so a last bit or another order of ties gives other clusters. Memory grows with n; time depends on
- * how the points lie, far below n² in few dimensions and near it where boxes tell nothing.
+ * |r(x) − r(y)| ≤ ‖x − y‖, so the radius of one point brackets those around it; in a tree, groups nearer than the bracket
+ * are counted, those beyond passed over, and distances are taken in the shell between. A bracket that rounding made too
+ * narrow shows in the counts, and the point is searched again without one. Distances are by direct differences and ties
+ * by index, the point itself among its neighbours. Memory grows with n; time is far below n² in few dimensions.
  */
 
 export interface NeighbourRadii {

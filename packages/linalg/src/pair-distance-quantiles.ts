@@ -1,15 +1,9 @@
 /**
- * Quantiles of the Euclidean distances between all pairs of rows: the rule of thumb for a bandwidth.
+ * Quantiles of the Euclidean distances between all pairs of rows: `pairs` ranks the n(n−1)/2 of different rows (the
+ * paper's text), `authors` the full n × n matrix (their code). Linear between neighbouring ranks, as numpy.quantile.
  *
- * `pairs` ranks the n(n−1)/2 distances between different rows (the paper's text). `authors` ranks the full
- * n × n matrix, both triangles and the zero diagonal (the authors' code). Both interpolate linearly between
- * the two neighbouring ranks, as numpy.quantile does.
- *
- * Exact, and without keeping 12.5 million distances for n = 5,000. A regular sample of pairs gives a bracket
- * for each rank that is wanted; one pass over all pairs counts what lies below each bracket and keeps what
- * lies inside it (a few percent); a rank that its bracket missed widens it and costs one more pass. Values
- * equal to a bracket's edge are only counted, so repeated rows cost no memory. Everything is done on squared
- * distances; the root is taken of the ranks found.
+ * Exact, without keeping 12.5 million distances for n = 5,000: a sample of pairs brackets each wanted rank, and one
+ * pass counts what lies below and keeps what lies inside. Everything is done on squared distances.
  */
 import { ArgumentError, type Matrix, type Rng, sampleWithoutReplacement, takeRows } from '@oddflow/core'
 import {
@@ -106,13 +100,9 @@ function swap(values: Float64Array, indices: Uint32Array, a: number, b: number):
 }
 
 /**
- * RankBrackets: order statistics of a stream that can be replayed, in little memory.
- *
- * Floyd and Rivest's idea ("Expected time bounds for selection", 1975) for data that are cheaper to compute
- * again than to keep: a sorted sample says between which two of its values a rank lies almost surely; one
- * pass counts what is below and keeps what is inside; the counts prove the bracket right or say to which side
- * to widen it. The result is exact whatever the sample was. Values equal to an edge are counted, not kept.
- * Ranks whose brackets overlap share one.
+ * RankBrackets: order statistics of a stream that can be replayed (Floyd and Rivest, "Expected time bounds for
+ * selection", 1975). A sorted sample brackets each rank; one pass counts what is below and keeps what is inside; the
+ * counts prove the bracket right or say where to widen it. Values equal to an edge are counted, not kept.
  */
 
 interface Bracket {

@@ -62,15 +62,9 @@ export function multiply(a: Matrix, b: Matrix): Matrix {
 }
 
 /**
- * Squared Euclidean distances between rows, by direct differences.
- *
- * Σ_t (x_t − y_t)², t ascending, one accumulator a pair: never ‖x‖² + ‖y‖² − 2x·y, which loses small
- * distances to cancellation and can fall below 0. Several pairs are taken at once so that as many additions
- * are in flight and each number is loaded once for several of them; each pair still adds its terms in the
- * same order, so a distance has the same bits whichever kernel made it and wherever its rows stand, and
- * d(x, y) = d(y, x).
- *
- * The arrays are row-major blocks, the starts offsets of first elements; nothing is allocated.
+ * Squared Euclidean distances between rows, by direct differences: Σ_t (x_t − y_t)², t ascending, one accumulator a
+ * pair, never ‖x‖² + ‖y‖² − 2x·y, which loses small distances to cancellation. A distance has the same bits whichever
+ * kernel made it and wherever its rows stand. The arrays are row-major blocks, the starts offsets of first elements.
  */
 
 /** Rows of X that `squaredDistancesOfFour` takes. */

@@ -1,31 +1,21 @@
 /**
  * The generalized Pareto distribution, which approximates the excesses of almost any distribution over a high bound
- * (Pickands, Annals of Statistics 3, 1975):
+ * (Pickands, Annals of Statistics 3, 1975): P(Y > y) = (1 + ξ y / σ)^(−1/ξ), for ξ = 0 exp(−y / σ).
  *
- *     P(Y > y) = (1 + ξ y / σ)^(−1/ξ),   for ξ = 0: exp(−y / σ)
- *
- * ξ > 0 is a heavy tail, ξ < 0 a tail that ends at σ / |ξ|.
- *
- * The estimator is that of Zhang and Stephens ("A new and efficient estimation method for the generalized Pareto
- * distribution", Technometrics 51, 2009): the mean of θ = −ξ/σ over its profile likelihood, with a prior made of the
- * data, on a grid of 20 + √n values. It exists for every sample, needs no iteration, and is nearly as efficient as
- * maximum likelihood.
+ * The estimator is that of Zhang and Stephens (Technometrics 51, 2009): the mean of θ = −ξ/σ over its profile
+ * likelihood, on a grid of 20 + √n values. It exists for every sample and needs no iteration.
  */
 import { ArgumentError, createRng, exp, log, type Rng } from '@oddflow/core'
 import { checkTailScores, type TailScores } from './tail-scores.js'
 import { conformalRank, nextDown, rowsNeeded } from './threshold.js'
 
 /**
- * Exact intervals for rates with few counted cases, where a normal interval would reach below 0.
+ * Exact intervals for rates with few counted cases: Garwood (Biometrika 28, 1936) for a Poisson mean, Clopper and
+ * Pearson (Biometrika 26, 1934) for a share. Above MAXIMUM_EXACT by Wilson and Hilferty's cube root, right to five
+ * digits there.
  *
- * `poissonInterval`: Garwood (Biometrika 28, 1936): the means λ for which this count, or a more extreme one, has at
- * least 2.5 % probability on either side. Above MAXIMUM_EXACT the gamma quantiles come from Wilson and Hilferty's cube
- * root, which has five correct digits there.
- *
- * `binomialInterval`: Clopper and Pearson (Biometrika 26, 1934): the same for a share of trials.
- *
- * `orderStatisticInterval`: the share of a continuous distribution below the r-th smallest of n draws is Beta(r, n + 1
- * − r). Its quantiles follow from P(Beta(r, n + 1 − r) ≤ x) = P(Binomial(n, x) ≥ r).
+ * The share of a continuous distribution below the r-th smallest of n draws is Beta(r, n + 1 − r), and P(Beta(r, n + 1
+ * − r) ≤ x) = P(Binomial(n, x) ≥ r).
  */
 
 export interface Interval {
@@ -112,18 +102,13 @@ function solve(high: number, of: (x: number) => number): number {
 }
 
 /**
- * The alert budget: from "at most one false alert a day" to a threshold.
+ * The alert budget: B false alerts a day at f flows a day are a false-positive rate α = B / f. Its threshold comes from
+ * the scores of n normal flows that the fit has not seen, by the first possible method:
  *
- * A budget of B false alerts a day, at f flows a day, is a false-positive rate α = B / f. Its threshold comes from the
- * scores of n normal flows that the fit has not seen, by the first possible method:
+ * - `conformal`, if n ≥ 1/α − 1: the r-th smallest score, r = ⌊α (n + 1)⌋ (threshold.ts), for any distribution;
+ * - `tail`, if n ≥ 500 and n ≥ 1/(10 α) − 1: a generalized Pareto fit to the lowest scores, which must pass a test.
  *
- * - `conformal`, if n ≥ 1/α − 1: the r-th smallest score, r = ⌊α (n + 1)⌋ ≥ 1 (threshold.ts). The chance of a false
- *   alarm is at most r / (n + 1) ≤ α for any distribution, if the next normal flow is exchangeable with the n flows.
- * - `tail`, if n ≥ 500 and n ≥ 1/(10 α) − 1: a generalized Pareto fit to the lowest scores. It reaches at most ten
- *   times as far as the scores, must pass a test, and is only as good as the assumed family.
- *
- * Otherwise the budget is refused, with the number of flows it needs, because no data would support the threshold.
- * Budgets above MAXIMUM_RATE of all flows count as that rate.
+ * Otherwise the budget is refused, with the number of flows it needs.
  */
 
 /** A tenth of all flows: beyond that, flagged flows are not unusual. */
@@ -308,22 +293,15 @@ function meanOf(values: Float64Array): number {
 /**
  * TailFit: the probability of scores below all observed ones.
  *
- * Peaks over threshold (Davison and Smith, JRSS B 52, 1990): the k lowest scores (a tenth of all, 50 to 250) as
- * excesses below the next one, with a generalized Pareto distribution. A share p ≈ (k + 1)/(n + 1) of all scores lies
- * below the bound, and p · P(Y > y) below the bound by more than y.
+ * Peaks over threshold (Davison and Smith, JRSS B 52, 1990): a generalized Pareto distribution of the k lowest scores
+ * as excesses below the next one, p ≈ (k + 1)/(n + 1) the share below that bound. 199 replicates, simulated from the
+ * fit and fitted alike, answer two questions:
  *
- * Simulation from the fit answers two questions. Each replicate is fitted as the sample was:
- *
- * - *Does the tail belong to this family?* The sample's Anderson-Darling statistic, which weighs the far end, is
- *   compared with those of the replicates (parametric bootstrap for estimated parameters: Stute, Gonzáles Manteiga and
- *   Presedo Quindimil, Metrika 40, 1993). A p-value below 5 % refuses the fit. Many repeated scores (equal flows) are
- *   not continuous and are refused here.
- * - *What is the error of a fit to few excesses?* A threshold at the fitted quantile for α flags more than α on
- *   average, because errors in one direction cost more than the others save. So it uses the largest smaller level at
- *   which the replicates' thresholds flag α on average under the fit (calibration by the bootstrap: Beran, Biometrika
- *   77, 1990). p is drawn too, from its gamma approximation.
- *
- * There are 199 replicates; random numbers come from the caller's Rng.
+ * - *Does the tail belong to this family?* The Anderson-Darling statistic against those of the replicates (parametric
+ *   bootstrap: Stute et al., Metrika 40, 1993); p below 5 % refuses the fit.
+ * - *What is the error of a fit to few excesses?* A threshold at the fitted quantile for α flags more on average, so
+ *   the largest smaller level is used at which the replicates' thresholds flag α on average (Beran, Biometrika 77,
+ *   1990).
  */
 
 const LEAST_EXCESSES = 50

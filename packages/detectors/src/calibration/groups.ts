@@ -1,14 +1,10 @@
 /**
  * Groups of flows: one verdict for a capture or a device, from how unusual its flows are together.
  *
- * One slightly unusual flow says little; forty in one capture say a lot. A flow's surprise is −log p, where p is the
- * share of held-out training flows that score no higher (TailTable). It is at most MAXIMUM_SURPRISE, so one flow cannot
- * decide alone. A group's score is the mean surprise of its flows, about 1 for usual flows. A group is novel if its
- * score exceeds LEAST_LEVEL and those of all training groups, each scored while held out. A new normal group exceeds all
- * g training groups in 1 of g + 1 cases, so few groups can promise little. Groups of many flows all score close to 1;
- * LEAST_LEVEL keeps a small change of the device from flagging them.
- *
- * `unusual` counts the flows that score no higher than the lowest 5 % of held-out flows.
+ * A flow's surprise is −log p, p the share of held-out training flows that score no higher, at most MAXIMUM_SURPRISE. A
+ * group's score is the mean surprise, about 1 for usual flows. It is novel above LEAST_LEVEL and above the scores of
+ * all training groups, which a new normal group exceeds in 1 of g + 1 cases. `unusual` counts flows among the lowest 5
+ * %.
  */
 import { ArgumentError, exp, type Matrix } from '@oddflow/core'
 import { fieldsAt, finiteAt, refuseOtherFields, wholeAt } from '../fields.js'

@@ -1,14 +1,10 @@
 /**
- * Held-out rows: scores of training rows under models made without their own input.
+ * Held-out rows: scores of training rows under models made without their own input, because rows of one input resemble
+ * each other more than future rows. A *view* is a number that is larger for more unusual rows.
  *
- * Whole inputs are held out in turn, because rows of one input resemble each other more than future rows. A *view* is a
- * number that is larger for more unusual rows. Its held-out values give its surprise curve, the sums for the threshold,
- * and the odd training rows.
- *
- * The surprise of a value s among n held-out values c, with u their 0.9-quantile: up to u, −log of the empirical tail
- * probability (1 + #{c ≥ s}) / (n + 1), linear between held-out values; beyond u, −log 0.1 + (s − u) / (mean excess
- * over u), an exponential tail, at most 30. Surprises of different views have the same unit (nats) and are added:
- * Fisher's combination of probabilities, as in support-guard.ts.
+ * The surprise of a value s among n held-out values, with u their 0.9-quantile: up to u, −log of (1 + #{c ≥ s}) / (n +
+ * 1), linear between values; beyond u, −log 0.1 + (s − u) / (mean excess over u), at most 30. Surprises of views are
+ * added.
  */
 import { createMatrix, log, type Matrix } from '@oddflow/core'
 import { failField, fieldsAt, finiteAt, matrixAt, sizeUpTo } from '../fields.js'

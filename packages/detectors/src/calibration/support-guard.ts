@@ -1,27 +1,17 @@
 /**
- * The support guard: flags rows that are too far from all landmarks for the embedding to represent.
+ * The support guard: flags rows that are too far from all landmarks for the embedding to represent (figures and
+ * alternatives: docs/decisions/0007-support-guard.md).
  *
- * A row far from every landmark has K(x) ≈ 0 and embeds at the origin, where the mixture may be dense. The paper's
- * recipe then finds it normal. But its distance is known. The *support* of x,
+ * Such a row has K(x) ≈ 0 and embeds at the origin, where the mixture may be dense. Its *support* is known:
  *
  *   s(x) = −‖x − l‖² / r²,   l the landmark nearest to x,
  *
- * has a reach r for each landmark: r² is the mean squared distance of the training rows nearest to l, plus a thousandth
- * of the mean over all rows, so that a landmark among copies of itself has a reach too. The largest twentieth of the
- * distances count no more than the next one, so a single odd row does not stretch a reach. Traffic is dense in some
- * places and scattered in others; with one reach for all, scattered normal rows would hide novel ones near dense places
- * (the idea of local outlier factors: Breunig et al., SIGMOD 2000). The distances are computed before exp anyway, so s
- * costs one minimum and never underflows. It steps where the nearest landmark changes.
+ * r² the mean squared distance of the training rows nearest to l, plus a thousandth of the mean over all rows. The
+ * largest twentieth of the distances count no more than the next one, so a single odd row does not stretch a reach. A
+ * landmark is at distance 0 from itself, so it is compared with the other landmarks.
  *
- * The same holds for the linear SVM's f in place of the density: all far rows share one value at the origin.
- *
- * The guarded score takes the tail probabilities of both log-density and support among the training rows
- * (tail-probability.ts; the lowest hundredth may be odd and makes no knots) and adds their logarithms, Fisher's
- * combination of probabilities ("Statistical Methods for Research Workers", 4th ed., 1932, §21.1): log p_density(x) +
- * log p_support(x) ≤ 0, higher = more normal. There is no weight to tune, and a high part cannot outvote a low one.
- *
- * A landmark is a training row at distance 0 from itself, so it is compared with the other landmarks instead.
- * docs/decisions/0007-support-guard.md has figures and alternatives.
+ * The guarded score adds the logarithms of the tail probabilities of density (or f) and support among the training
+ * rows: Fisher's combination ("Statistical Methods for Research Workers", 4th ed., 1932, §21.1).
  */
 import type { Matrix } from '@oddflow/core'
 import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from '@oddflow/linalg'

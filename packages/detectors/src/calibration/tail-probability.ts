@@ -1,14 +1,10 @@
 /**
- * TailTable: the tail probability of a number among those of the training rows.
+ * TailTable: log p(v), p(v) = (count of training numbers ≤ v) / (n + 1), linear between knots, so different numbers
+ * keep their order. At most MAXIMUM_KNOTS order statistics at ranks in geometric progression; equal numbers are one
+ * knot.
  *
- * The empirical lower-tail probability p(v) = (count of numbers ≤ v) / (n + 1), as a logarithm without steps: linear
- * between knots, so different numbers keep their order. It keeps at most MAXIMUM_KNOTS order statistics at ranks in
- * geometric progression: even steps of log p, so they are dense where the tail is thin. Many equal numbers are one knot
- * with the probability of all.
- *
- * Below the smallest knot, log p continues linearly (an exponential tail) with the mean slope of the lowest 5 %. Above
- * the largest it approaches 0 without reaching it. Every input, even −Infinity, gives a number from LOWEST_LOG_TAIL to
- * 0.
+ * Below the smallest knot log p continues with the mean slope of the lowest 5 % (an exponential tail); above the
+ * largest it approaches 0. Every input, even −Infinity, gives a number from LOWEST_LOG_TAIL to 0.
  *
  * Shape: K × 2, rows of (value, log p), both columns strictly ascending.
  */

@@ -1,25 +1,15 @@
 /**
  * Threshold: from a tolerated share of false alarms to a number that scores are compared with.
  *
- * Split-conformal calibration (Vovk, Gammerman and Shafer, "Algorithmic Learning in a Random World", 2005; for outliers
- * Bates et al., Annals of Statistics 51, 2023): score n normal rows that the fit has not seen, let r = floor(fpr · (n +
- * 1)), and flag a row whose score is below the r-th smallest of theirs. If the next normal row is exchangeable with
- * those n, the chance of a false alarm is at most r / (n + 1) ≤ fpr, for every n, detector and distribution of scores,
- * including ties. The chance covers calibration and next row together; one calibration set deviates by about √(fpr /
- * n).
+ * Split-conformal calibration (Vovk, Gammerman and Shafer 2005; for outliers Bates et al., Annals of Statistics 51,
+ * 2023): score n normal rows that the fit has not seen, and flag a row whose score is below the r-th smallest, r =
+ * floor(fpr · (n + 1)). If the next normal row is exchangeable with those n, the chance of a false alarm is at most r /
+ * (n + 1), ties included. The threshold is the largest float64 below that score, so that copies of the row are not
+ * flagged. With fewer than 1/fpr − 1 rows r is 1, and the record says that the promise does not hold.
  *
- * A row is novel if score ≤ threshold, so the threshold is the largest float64 below the r-th smallest score. That last
- * step matters: equal rows have bit-equal scores, and a threshold at the score itself would flag all of its copies. So
- * at most r − 1 of the calibration rows lie at or below the threshold, however many scores are tied.
- *
- * With fewer than 1/fpr − 1 rows, r is 0, and only a detector that never alerts keeps the promise. Instead, the lowest
- * score is used (r = 1), and the record says that the promise does not hold and how many rows it needs.
- *
- * Held-out inputs: a detector that holds its training rows out by input has their scores and needs no others
- * (held-out.ts). The threshold flags at most the tolerated share of them, without odd rows, and is at most what an
- * exponential tail over their lowest tenth gives, because the rows of a few inputs say little about the tail. The
- * record has the flagged share of all rows and of the worst input. If future inputs are like these, one is no worse
- * than the worst with a chance of inputs / (inputs + 1): three inputs promise little, however many rows they have.
+ * Held-out inputs (held-out.ts): the threshold flags at most the tolerated share of the rows, without odd ones, and is
+ * at most what an exponential tail over their lowest tenth gives. The record has the flagged share of all rows and of
+ * the worst input: of g + 1 inputs alike, the next is no worse than the worst with a chance of g / (g + 1).
  */
 import { ArgumentError, DataError, log } from '@oddflow/core'
 import { failField, fieldsAt, finiteAt, refuseOtherFields, wholeAt } from '../fields.js'

@@ -1,10 +1,7 @@
 /**
- * k-means: Lloyd's iterations from k-means++ seeds (Arthur and Vassilvitskii, 2007), for when k is given.
- *
- * Seeds are drawn with probability proportional to the squared distance to the nearest seed so far; when
- * that is 0 everywhere there are no more different points, and k is lowered. Lloyd stops when no point
- * changes its cluster, or after 300 rounds. A cluster that empties takes the point that is farthest from its
- * own centre. Ties go to the lower index.
+ * k-means: Lloyd's iterations from k-means++ seeds (Arthur and Vassilvitskii, 2007), until no point changes its
+ * cluster, or after 300 rounds. k is lowered if there are no more different points. A cluster that empties takes the
+ * point that is farthest from its own centre. Ties go to the lower index.
  */
 import { ArgumentError, createMatrix, type Matrix, type Rng } from '@oddflow/core'
 import { squaredDistances } from '@oddflow/linalg'

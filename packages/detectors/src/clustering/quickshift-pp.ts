@@ -75,17 +75,12 @@ function createDenserSearch(tree: KdTree, radii: Float64Array): (place: number) 
 }
 
 /**
- * Cluster cores: the first half of QuickShift++ (Jiang, Jang, Kpotufe, "Quickshift++: Provably good initializations for
- * sample-based mean shift", 2018; in the order of the authors' program).
+ * Cluster cores: the first half of QuickShift++ (Jiang, Jang, Kpotufe 2018; in the order of the authors' program).
  *
- * The density at a point is measured by its radius r, the distance to its k-th neighbor: a small radius is dense.
- * Points enter a graph from dense to sparse; two points are joined if each is among the other's k neighbors. A
- * component that is still unmarked when the radius has grown by (1 − β)^(−1/d) since its densest point becomes a core:
- * its points up to the present radius. Later cores overwrite earlier ones.
- *
- * The original leaves two cases open. Here, mutual neighbors follow the total order of distance, then index. If there
- * is no core, because the radii differ too little (fewer points than neighbors, or every point repeated k times), each
- * component of the graph over all points is a core, with equal points joined too.
+ * Points enter a graph from dense to sparse, by the distance r to their k-th neighbor; two are joined if each is among
+ * the other's k neighbors. A component still unmarked when the radius has grown by (1 − β)^(−1/d) since its densest
+ * point becomes a core. Ties follow the index. If there is no core (fewer points than neighbors, or every point
+ * repeated k times), each component of the graph over all points is one, with equal points joined too.
  */
 
 interface ClusterCores {
@@ -186,15 +181,10 @@ class DisjointSets {
 }
 
 /**
- * QuickShift++: points that climb to the same core form a cluster (Jiang, Jang, Kpotufe 2018; paper, "Choice of number
- * of components k").
- *
- * Cores come first. Every other point then follows its nearest denser point; a point without one stands alone. The
- * chains end in cores, and each core is a cluster.
- *
- * Labels are numbered by first appearance. Apart from that numbering, results equal google/quickshift where it is
- * defined. The algorithm is ill-conditioned: changes of 1e-15 can change the number of clusters, so differences are
- * direct and ties go by index.
+ * QuickShift++ (Jiang, Jang, Kpotufe, "Quickshift++: Provably good initializations for sample-based mean shift", 2018;
+ * paper, "Choice of number of components k"): every point outside the cores follows its nearest denser point, and the
+ * points of a core form a cluster. Results equal google/quickshift where it is defined. Changes of 1e-15 can change the
+ * number of clusters, so differences are direct and ties go by index.
  */
 
 export interface Clustering {
@@ -272,14 +262,11 @@ function numberByAppearance(sets: DisjointSets, n: number): Clustering {
 }
 
 /**
- * MutualNeighbours: the graph that joins two points if each is among the other's k nearest, built point by point.
+ * MutualNeighbours: the graph that joins two points if each is among the other's k nearest, built point by point. Only
+ * its components matter: a tree node is skipped if its points in the graph are all in the entering point's component,
+ * or if it lies beyond all their radii.
  *
- * Only its components matter, so most edges are never examined. A tree node is skipped if its points in the graph are
- * all in the entering point's component, or if it lies beyond the radii of all its points in the graph. A few leaves a
- * point remain, instead of k neighbors each.
- *
- * p is among the k nearest of q if ‖p − q‖ < r_q, or if it equals r_q and the index of p is not above that of q's last
- * neighbor: the total order of `neighbourRadii`. Points may enter in any order.
+ * p is among the k nearest of q if ‖p − q‖ < r_q, or if it equals r_q and p is not above q's last neighbor.
  */
 
 interface MutualNeighbours {

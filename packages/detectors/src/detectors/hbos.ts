@@ -9,17 +9,13 @@ import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../mode
 import type { HbosParameters } from '../parameters.js'
 
 /**
- * Column histograms, the density of HBOS (Goldstein and Dengel, "Histogram-based outlier score", KI 2012): columns
- * count as independent, and a row in emptier bins is more unusual.
+ * Column histograms, the density of HBOS (Goldstein and Dengel, "Histogram-based outlier score", KI 2012).
  *
  * A column has `bins` bins of equal width between its 1 % and 99 % order statistics, of at least a minimum width, and
- * an open bin on each side. So a few extreme rows neither widen the bins nor make similar rows usual. The *view* of a
- * row is Σ over columns of −log((count + 1/2) / (n + 1/2)) of its bins; more is more unusual, and 0 is a row whose bins
- * hold all rows.
+ * an open bin on each side, so a few extreme rows do not widen the bins. The *view* of a row is Σ over columns of
+ * −log((count + 1/2) / (n + 1/2)) of its bins, stored in whole 1/2048 nats, so sums are exact in any order.
  *
- * Tables are stored in whole 1/2048 nats, two bytes a bin, so their sums are exact in any order.
- *
- * Shapes: T tables of D columns; the table of all rows is one set, the tables of an ensemble's services another.
+ * Shapes: T tables of D columns.
  */
 
 export interface ColumnHistograms {

@@ -19,13 +19,8 @@ import { int32Tensor, vectorTensor } from '../model-file/layout.js'
 import type { IforestParameters } from '../parameters.js'
 
 /**
- * c(n): the mean length of an unsuccessful search in a binary search tree of n keys (Liu, Ting and Zhou 2008, equation
- * 1), which makes path lengths comparable.
- *
- *     c(n) = 2·H(n − 1) − 2(n − 1)/n,   H(i) = 1 + 1/2 + … + 1/i
- *
- * The paper estimates H(i) by ln i + 0.5772, which is 0.46 too small for c(3). Here H(i) is summed, so c(2) = 1 and
- * c(1) = 0 need no special rule and no logarithm.
+ * c(n) = 2·H(n − 1) − 2(n − 1)/n: the mean length of an unsuccessful search in a binary search tree of n keys (Liu,
+ * Ting and Zhou 2008, equation 1). The paper estimates H(i), the harmonic number, by ln i + 0.5772; here it is summed.
  */
 
 /** c(0) … c(n), n ≥ 1; c(0) is 0. */
@@ -47,13 +42,8 @@ export function heightLimit(n: number): number {
 }
 
 /**
- * One isolation tree (Liu, Ting and Zhou 2008, algorithm 2).
- *
- * A node chooses a random column in which its rows differ and cuts it at a random point between their smallest and
- * largest value; rows at or below go left. A leaf has one row, equal rows, or the height limit ceil(log2 ψ). The paper
- * chooses among all columns; choosing among those that can be cut, as scikit-learn does, wastes no level on constant
- * ones.
- *
+ * One isolation tree (Liu, Ting and Zhou 2008, algorithm 2): a node cuts a random column in which its rows differ, as
+ * scikit-learn does, at a random point; rows at or below go left. A leaf has one row, equal rows, or the height limit.
  * Nodes are in pre-order: the left child of node v is v + 1, and only the right one is stored.
  */
 
@@ -139,16 +129,11 @@ function growTree(rows: Matrix, members: Uint32Array, nodes: NodeBuffer, rng: Rn
 /**
  * Isolation forest: rows that random cuts separate early are novel (Liu, Ting and Zhou, "Isolation Forest", ICDM 2008).
  *
- * t trees, each grown on ψ rows drawn without replacement. The path length of x in a tree is the depth of its leaf plus
- * c(rows in that leaf), the anomaly score s(x) = 2^(−mean path length / c(ψ)), and the score here −s(x), in (−1, 0). An
- * average row of structureless data gets −0.5. scikit-learn's `score_samples` is the same number except for its
- * estimate of harmonic numbers and its float32 rows.
+ * The path length of x in a tree is the depth of its leaf plus c(rows in that leaf); the score is −s(x) = −2^(−mean
+ * path length / c(ψ)), as scikit-learn's `score_samples` but for its estimate of harmonic numbers. A constant column is
+ * never cut.
  *
- * A constant column is never cut, so a value that differs there later does not count, as in the paper. Every other
- * detector here counts it.
- *
- * Shapes: all trees are in arrays of N nodes, N ≤ t(2ψ − 1), in pre-order. Scoring a row visits at most t·(ceil(log2 ψ)
- * + 1) of them. Size: 20 N bytes and 4 t.
+ * All trees are in arrays of N ≤ t(2ψ − 1) nodes, in pre-order. Size: 20 N bytes and 4 t.
  */
 
 export interface IsolationForestModel {

@@ -30,18 +30,13 @@ import type { KdeParameters } from '../parameters.js'
 import { NOTHING_SHARED, type SharedWork } from '../shared-work.js'
 
 /**
- * Kernel density estimation: the log-density of x under one Gaussian on each training row (Rosenblatt 1956, Parzen
- * 1962).
+ * Kernel density estimation (Rosenblatt 1956, Parzen 1962): one Gaussian on each training row, or on a random sample.
  *
  *     log p(x) = log Σ_j exp(−‖x − c_j‖² / h²) − log n − (D/2)·log(π h²)
  *
- * h is the bandwidth of the project's kernel, a quantile of pair distances (bandwidth.ts), so a kernel has variance
- * h²/2 per column: scikit-learn's KernelDensity has `bandwidth` h/√2. The largest exponent is subtracted before the
- * exponentials, so far rows keep the order of their distances where every kernel value underflows. Overflowed squared
- * distances score −Number.MAX_VALUE.
- *
- * Shapes: centers n × D, all training rows or a random `maximumRows` of them; a score costs n·D operations and n
- * exponentials. There are no trees to skip far centers, because D of 20 or more makes them useless.
+ * h is a quantile of pair distances (bandwidth.ts); scikit-learn's KernelDensity has `bandwidth` h/√2. The largest
+ * exponent is subtracted first, so far rows keep the order of their distances. Overflowed distances score
+ * −Number.MAX_VALUE.
  */
 
 type KernelDensityParameters = Omit<KdeParameters, 'detector' | 'scaler' | 'stated'>
@@ -68,8 +63,8 @@ interface KernelDensityWorkspace {
 const MAXIMUM_CENTRES = 1_000_000
 
 /**
- * Draws from the forks `bandwidth` (above the row limit of pairDistanceQuantiles) and `centres` (above `maximumRows`) of
- * `rng`. Throws DataError if no bandwidth fits.
+ * Draws from the forks `bandwidth` (above the row limit of pairDistanceQuantiles) and `centres` (above `maximumRows`)
+ * of `rng`. Throws DataError if no bandwidth fits.
  */
 export function fitKernelDensity(
   rows: Matrix,

@@ -102,16 +102,9 @@ function createSimdSquares({ run, enter }: SimdKernels, landmarks: Matrix): Land
 }
 
 /**
- * Distance to the nearest landmark: the baseline for every embedding.
- *
- * m training rows are landmarks, random or farthest first (landmarks.ts); the score of x is −min_j ‖x − landmark_j‖, in
- * units of the (scaled) rows: 0 on a landmark and unbounded below. It orders rows like the largest kernel value over
- * the landmarks, for any bandwidth. It is the one-class nearest neighbor method of Tax and Duin (1998), over a sample
- * and without the ratio.
- *
- * Shapes: landmarks m × D; a score costs m·D subtractions, multiplications and additions and one root. Repeated
- * landmarks are kept, because removing them only saves space. Differences below 1e-162 square to 0. If squares
- * overflow, the distance is computed from scaled numbers, up to the largest float64.
+ * Distance to the nearest of m landmarks, which are training rows (landmarks.ts): −min_j ‖x − landmark_j‖, the
+ * one-class nearest neighbor method of Tax and Duin (1998) over a sample. It orders rows like the largest kernel value
+ * over the landmarks. If squares overflow, the distance is computed from scaled numbers, up to the largest float64.
  */
 
 export interface NearestLandmarkModel {

@@ -1,11 +1,13 @@
 /**
- * oc-nystrom: Nyström embedding of the Gaussian kernel, then a Gaussian mixture with k given (paper, "Meta Procedures").
+ * oc-nystrom: Nyström embedding of the Gaussian kernel, then a Gaussian mixture with k given (paper, "Meta
+ * Procedures").
  */
 import { embeddedMixture } from '../families/embedded-mixture.js'
 import { embeddedSvm } from '../families/embedded-svm.js'
 
 /**
- * oc-nystrom-qs: Nyström embedding, then a Gaussian mixture whose number of components QuickShift++ finds (paper, "Choice of k").
+ * oc-nystrom-qs: Nyström embedding, then a Gaussian mixture whose number of components QuickShift++ finds (paper,
+ * "Choice of k").
  */
 
 export const ocNystromQs = embeddedMixture(

@@ -14,18 +14,14 @@ import { badOption } from '../options.js'
 import type { PcaParameters } from '../parameters.js'
 
 /**
- * Reconstruction error of principal components: the distance of a row from the subspace with most of the training rows'
- * variance (Shyu et al. 2003 combine it with the components; Jolliffe, "Principal Component Analysis", section 10.1).
+ * Reconstruction error of principal components (Jolliffe, "Principal Component Analysis", section 10.1):
  *
  *     score(x) = −‖(x − µ) − UᵀU(x − µ)‖²
  *
- * µ are the column means, U (r × D) the leading eigenvectors of the covariance matrix. r is the smallest number with
- * more than a stated share of the variance, at most D − 1: with all D there would be no error to measure. The residual
- * is computed and then squared, because ‖x‖² − ‖Ux‖² loses small errors to cancellation. With scikit-learn:
- * PCA(n_components=share), then the squared distance between a row and inverse_transform(transform(row)).
- *
- * A score costs 2·r·D multiplications, in squared units of the (scaled) rows. If the arithmetic overflows, the score is
- * −Number.MAX_VALUE. A column that is constant in training is not part of U, so any change in it counts in full.
+ * U (r × D) are the leading eigenvectors of the covariance matrix, the fewest with more than a stated share of the
+ * variance, at most D − 1. The residual is squared after it is computed, because ‖x‖² − ‖Ux‖² loses small errors to
+ * cancellation. If the arithmetic overflows, the score is −Number.MAX_VALUE. A change of a column that was constant
+ * counts in full.
  */
 
 export interface PrincipalComponentsModel {

@@ -1,13 +1,9 @@
 /**
  * Bandwidth: h as a quantile of the distances between training rows (paper, "Kernel Bandwidth h").
  *
- * Repeated rows, such as a device's heartbeats, can make the quantile 0. The rule `positive-pairs` then uses the
- * quantile of the positive distances. If all rows are equal, it uses 1, a unit of the scaled features (a standard
- * deviation, or a byte or second), or 2^−20 of the largest number if that is more, so that rounding stays below it.
- * Such a model is a single point and flags everything that differs. With a positive quantile, both rules agree.
- *
- * Under the other rules a quantile of 0 makes no kernel. Nor does a bandwidth whose square is out of float64's range.
- * The errors name the remedy: fewer repeated rows or a higher quantile for the first, another unit for the second.
+ * Repeated rows can make the quantile 0. The rule `positive-pairs` then uses the quantile of the positive distances; if
+ * all rows are equal, 1, or 2^−20 of the largest number if that is more. Under the other rules, and for a square out of
+ * float64's range, an error names the remedy.
  */
 import { DataError, type Matrix, type Rng } from '@oddflow/core'
 import { equalPairShare, kernelExponentFactor, pairDistanceQuantiles } from '@oddflow/linalg'

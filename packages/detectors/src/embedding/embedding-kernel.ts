@@ -97,12 +97,9 @@ function refuseDensities(): never {
 }
 
 /**
- * EmbeddingKernel on the SIMD kernels of linalg.
- *
- * Landmarks are stored in panels, the projection is transposed and padded to an even number of outputs, and the mixture
- * is in groups of four components, padded with components of weight 0 (log-normalizer −∞). A tile of rows passes
- * through all steps in one call inside the kernels' memory; only log is computed in core. If the memory cannot be
- * allocated, the typed-array kernel is used.
+ * EmbeddingKernel on the SIMD kernels of linalg: landmarks in panels, the projection transposed and padded to an even
+ * number of outputs, the mixture in groups of four components, padded with components of weight 0. A tile of rows
+ * passes through all steps in one call; only log is computed in core.
  */
 
 function createSimdEmbeddingKernel(

@@ -1,11 +1,8 @@
 /**
  * The effective rank of a gram matrix, up to `enough`: Cholesky with diagonal pivoting (Higham, "Accuracy and Stability
- * of Numerical Algorithms", 2nd ed., section 10.3), stopped after `enough` pivots.
- *
- * Different landmarks have a Gaussian gram matrix of full rank in theory. Repeated ones do not, nor do those whose
- * difference is below the kernel's resolution: after the significant pivots only rounding is left on the diagonal,
- * below m·2⁻⁵² of the largest entry, the same limit as for eigenvalues in `nystromProjection`. Cost: m · enough²
- * operations.
+ * of Numerical Algorithms", 2nd ed., section 10.3), until only rounding is left on the diagonal: below m·2⁻⁵² of the
+ * largest entry, as in `nystromProjection`. Repeated landmarks, and those closer than the kernel resolves, lower the
+ * rank.
  */
 import { createMatrix, type Matrix, type Rng, takeRows } from '@oddflow/core'
 import { gaussianKernel, multiply, symmetricEigen } from '@oddflow/linalg'

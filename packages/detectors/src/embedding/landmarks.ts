@@ -2,14 +2,9 @@
  * Farthest-first landmarks: rows that cover the training rows, including rare kinds (Gonzalez, "Clustering to minimize
  * the maximum intercluster distance", Theoretical Computer Science 38, 1985).
  *
- * The first landmark is the row nearest to the mean; each next one is the row farthest from all landmarks. The largest
- * distance to a nearest landmark is at most twice the smallest possible with m rows. There is no randomness. With
- * groups (for example services), rows of different groups are infinitely far apart: each group, the most frequent
- * first, gets the row nearest to its own mean, and distances count within a group.
- *
- * Cost: at most n·m distances. A row is compared with a landmark only if it could still be the farthest, and not if the
- * landmark is more than twice as far from the row's nearest landmark as the row is (triangle inequality). This skips
- * most distances if rows are clustered.
+ * The first is the row nearest to the mean, each next one the row farthest from all landmarks. Rows of different groups
+ * (for example services) are infinitely far apart: each group, the most frequent first, gets the row nearest to its own
+ * mean. At most n·m distances; most are skipped by the triangle inequality if rows are clustered.
  */
 import { type Matrix, type Rng, sampleWithoutReplacement } from '@oddflow/core'
 import { squaredDistance } from '@oddflow/linalg'

@@ -1,18 +1,13 @@
 /**
- * Updates an ensemble with rows stated to be normal, without its training rows.
- *
- * The model's contents stand for those: landmarks are rows, histograms are counts, surprise curves and the tail table
- * of held-out scores are distributions. Given rows join each, and the model keeps its size:
+ * Updates an ensemble with rows stated to be normal, without its training rows; the model keeps its size.
  *
  * - landmarks: farthest-first among the old landmarks and the given rows;
  * - histograms: old counts plus the given rows, in bins made of whole old bins;
- * - curves, threshold and group levels: the old distributions plus the held-out scores of the given rows (whole inputs
- *   are held out in turn, as in training).
+ * - curves, threshold and group levels: the old distributions plus the held-out scores of the given rows.
  *
- * Given rows weigh as much as earlier rows, and together at most half of all, so many rows cannot drown the earlier
- * ones. More rows make all other bins rarer, and new landmarks may be farther from old rows. The old landmarks, which
- * are earlier rows, show by how much, and the old curves are moved by that. Odd rows among the given ones are left out
- * (held-out.ts). The standardization does not change.
+ * Given rows together weigh at most half of all, so many rows cannot drown the earlier ones. New rows make all other
+ * bins rarer and landmarks farther; the old landmarks, which are earlier rows, show by how much, and the old curves are
+ * moved by that. Odd rows among the given ones are left out (held-out.ts). The standardization does not change.
  */
 import {
   ArgumentError,

@@ -196,15 +196,11 @@ export function createExplainer(model: DetectorModel, features = 5): Explainer |
 /**
  * Explains a row's low score by an ensemble: each member's surprise is divided among the columns.
  *
- * - nearest: by squared differences to the nearest landmark, of the row's service if it has landmarks; an unknown
- *   service gets the share that it adds to the distance;
+ * - nearest: by squared differences to the nearest landmark; an unknown service gets what it adds to the distance;
  * - hbos: by the nats of each column above those of its fullest bin;
  * - another detector: by the gains of its own explanation, if it has one.
  *
- * Columns are ordered by the sum of their shares and take the values of a normal example in turn, as in
- * explain-score.ts. Surprises are capped, so replacing single columns would show nothing for a row that is unusual in
- * many. The normal example comes from the first member that has one: the nearest landmark, the middles of the fullest
- * bins, or the example of another detector.
+ * Columns take the values of a normal example in the order of their shares, because surprises are capped.
  */
 
 interface ViewExplainer {

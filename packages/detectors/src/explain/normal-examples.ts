@@ -1,19 +1,9 @@
 /**
- * NormalExamples: what a model stores of normal rows, to explain a new row.
+ * NormalExamples: what a model stores of normal rows, to explain a new row: landmarks, support vectors or centers,
+ * which are training rows; for gmm component means; for pca the mean row; for hbos the middles of the fullest bins.
  *
- * | detector | examples | modes |
- * |---|---|---|
- * | oc-kjl, oc-nystrom (-qs) | landmarks: training rows | components of the mixture |
- * | oc-kjl-svm, oc-nystrom-svm, nearest | landmarks | none |
- * | ocsvm | support vectors: training rows | none |
- * | kde | centers: training rows | none |
- * | gmm | component means, which are not rows of traffic | components of the mixture |
- * | pca | the mean row | none |
- * | hbos | the middles of the fullest bins, not a row of traffic | none |
- * | iforest | none: a forest stores cuts, not rows | none |
- *
- * An example belongs to its most responsible mode. The *typical* example of a mode has the highest density under its
- * component (in the embedding, if there is one).
+ * Modes are the components of a mixture; an example belongs to its most responsible one. The *typical* example of a
+ * mode has the highest density under its component (in the embedding, if there is one).
  */
 import { createMatrix, type Matrix } from '@oddflow/core'
 import { squaredDistances } from '@oddflow/linalg'

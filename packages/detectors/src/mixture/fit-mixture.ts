@@ -1,10 +1,6 @@
 /**
- * The mixture that EM starts from, given clusters.
- *
- * `k-means++` clusters: the M-step on their memberships, as scikit-learn starts. QuickShift++ clusters: the
- * local weights, means and precisions, and as in the authors' program the precision of a cluster is
- * (Σ + reg·I)⁻¹ + reg·I. The second term is nothing beside a usual precision, but where an embedding has
- * variances of 10⁶ it caps the spread of a starting component.
+ * The mixture that EM starts from, given clusters, and EM itself. As in the authors' program, the precision of a
+ * QuickShift++ cluster is (Σ + reg·I)⁻¹ + reg·I: the second term caps the spread of a component.
  */
 
 import {
@@ -86,16 +82,11 @@ export function clusterMoments(
 }
 
 /**
- * EM for a Gaussian mixture with covariances of any type, from a given start.
+ * EM for a Gaussian mixture with covariances of any type, from a given start, in scikit-learn's order: E-step, mean
+ * log-likelihood, M-step; stop when that likelihood has changed by less than the tolerance.
  *
- * The order of events is scikit-learn's: E-step, mean log-likelihood under the present mixture, M-step; stop
- * when that likelihood has changed by less than the tolerance (the M-step of that round stands) or after so
- * many rounds. Responsibilities come from one set of exponentials, taken after the largest term is out, so nothing
- * overflows and what underflows is nothing beside it.
- *
- * Where ours departs: a component that has less than 1e-6 of one row after an M-step is taken out at once. In
- * scikit-learn it stays, its mean a sum of nothing, which is the origin, and its covariance nothing but the
- * regularisation; an embedding puts rows that are far from everything just there, and would find them normal.
+ * A component that has less than 1e-6 of one row after an M-step is taken out at once. In scikit-learn it stays, at the
+ * origin, where an embedding has the rows that are far from everything.
  */
 
 interface EmResult<M extends Mixture = Mixture> {
@@ -258,12 +249,9 @@ function factorPrecision(precision: Float64Array, d: number, out: Float64Array, 
 }
 
 /**
- * From embedded rows to a mixture of full covariances: clusters, start, EM.
- *
- * QuickShift++ says how many components there are. EM starts from its clusters, or from as many of k-means; which of
- * the two finds the better mixture is a matter of the rows, and `mixtureStart` chooses (docs/decisions/0015-where-em-starts.md
- * has the figures). Above `clusterSearchRows` rows it searches a random sample of so many, since its time grows faster
- * than n and its number of neighbours with it; k-means and EM see all rows, in time that grows as n.
+ * From embedded rows to a mixture of full covariances: clusters, start, EM. EM starts from the clusters of
+ * QuickShift++, or from as many of k-means (docs/decisions/0015-where-em-starts.md). Above `clusterSearchRows` rows a
+ * random sample is searched, since time grows faster than n; k-means and EM see all rows.
  */
 
 interface FittedMixture extends FittedFromStart<MixtureModel> {

@@ -15,13 +15,9 @@ import {
 } from './covariance-types.js'
 
 /**
- * PackedMixture: a mixture laid out for evaluating its densities.
- *
- * For component j: log w_j + Σ log diag(W_j) − (d/2)·log 2π − ½‖W_j(z − µ_j)‖², W_j the stored lower-triangular
- * factor of the precision. The first three terms do not depend on z and are summed once. d is small, so loops
- * over it are mostly overhead: components go four at a time instead, their means and lower triangles
- * interleaved, the last group filled up with zeros. Each component still sums in index order, so its value
- * does not depend on its neighbours, nor a point's on where the point stands.
+ * PackedMixture: a mixture laid out for evaluating log w_j + Σ log diag(W_j) − (d/2)·log 2π − ½‖W_j(z − µ_j)‖². d is
+ * small, so components go four at a time, their means and lower triangles interleaved, the last group filled up with
+ * zeros. Each component still sums in index order, so its value does not depend on its neighbours.
  */
 
 interface PackedMixture {

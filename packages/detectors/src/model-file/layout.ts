@@ -12,16 +12,11 @@ import type { Precision } from '@oddflow/linalg'
 export const FORMAT = 'model-file'
 
 /**
- * Layout of a model file (docs/model-file.md): the metadata and tensors that make a safetensors file an OddFlow model,
- * and the place of its checksum.
+ * Layout of a model file (docs/model-file.md): the metadata and tensors that make a safetensors file an OddFlow model.
  *
- * The metadata comes first in the header with sorted keys, so `checksum`, the first key, is at the same place in every
- * file, and the bytes before it are the format's signature. Later formats keep this, so a damaged file can be told from
- * a newer one.
- *
- * CRC-32 rather than a cryptographic hash: it is for worn flash and cut copies, and it detects every single changed
- * byte. Someone who edits a file could recompute either, so reading validates everything anyway. It covers the whole
- * file, with its own eight digits as zeros.
+ * The metadata comes first with sorted keys, so `checksum` is at the same place in every file, and a damaged file can
+ * be told from a newer one. CRC-32 of the whole file, with its own digits as zeros, detects worn flash and cut copies;
+ * reading validates everything anyway.
  */
 
 export const FORMAT_VERSION = '1'

@@ -1,9 +1,6 @@
 /**
- * The rows that the solver works on: all at first, fewer after shrinking, all again at the end.
- *
- * Everything a step reads is packed: row numbers ascending, their vectors, coefficients, gradients and the
- * kernel's diagonal in the first `count` places, so that the loops of a step run over plain ranges. What
- * has been left out waits in `inactive`.
+ * The rows that the solver works on: all at first, fewer after shrinking, all again at the end. Everything a step reads
+ * is packed in the first `count` places, row numbers ascending; what has been left out waits in `inactive`.
  */
 import type { Matrix } from '@oddflow/core'
 import type { SvmPrecision } from './fit.js'
@@ -16,21 +13,13 @@ import {
 } from './kernel.js'
 
 /**
- * The starting point and its gradient G = Kα.
+ * The starting point and its gradient G = Kα. As in libsvm, the first ⌊ν·n⌋ coefficients are 1 and the next takes the
+ * rest.
  *
- * As in libsvm the first ⌊ν·n⌋ coefficients are 1 and the next takes the fraction that is left. The kernel
- * rows of these seeds are most of the work of a whole fit, so their square is computed once and used for
- * both of its triangles: s·(n − s/2) kernel values for s = ν·n seeds instead of s·n. When the cache has room
- * for the seeds' rows they are left in it; when it has room for all rows, so are the leading columns of the
- * others.
- *
- * Each gradient is summed in the order of the seeds, as libsvm sums it, whichever triangle a value comes from. Rows that
- * are equal then have equal gradients to the last bit, and working-set selection, which breaks ties by place, takes the
- * one that libsvm takes: with another order the last bits decide between copies, and another path ends at another
- * point within the tolerance (docs/results/golden-svm.md).
- *
- * Blocks are small enough to be still in the processor's cache when they are added up, and tall enough that a
- * mirrored block fills a good part of each memory page that it touches.
+ * The kernel rows of these seeds are most of the work of a fit, so their square is computed once for both of its
+ * triangles, and what fits stays in the cache. Each gradient is summed in the order of the seeds, as libsvm sums it, so
+ * equal rows have equal gradients and ties end as in libsvm (docs/results/golden-svm.md). Blocks are small enough for
+ * the processor's cache.
  */
 
 const BLOCK_ROWS = 32
@@ -130,13 +119,8 @@ function copyRange(a: Float64Array, aStart: number, length: number, b: KernelVal
 /**
  * Kernel rows of the active rows, out of the cache or computed into it.
  *
- * The kernel does four rows at once in little more than half the time of four single ones, so a row that is
- * missing is computed together with three more that are missing too and that working-set selection is
- * likely to ask for next: those that are next in the order in which it looked for this one. What is in the
- * cache changes no result, since a kernel value has the same bits however it was computed.
- *
- * Columns that the first gradient left in place (`prefilled`) are not computed again. Left out: reading columns of rows that are cached already (K is symmetric). Measured slower than computing
- * them: each value comes from another page of memory.
+ * Four rows at once take little more than half the time of four single ones, so a missing row is computed with three
+ * more that working-set selection is likely to ask for next. The cache changes no result.
  */
 
 /** Which end of the gradients rows are taken from: least first among α < 1, or greatest first among α > 0. */
@@ -241,15 +225,10 @@ export class RowSource {
 /**
  * A bounded cache of kernel rows: slots in one typed array, the least recently used one given up.
  *
- * A row is `width` values, one for each active row, and is known by its position among them. It is held in float32 or float64. When rows are
- * left out of the work (`solver.ts`), the cached rows are gathered in place to the columns that stay, so
- * nothing that is still wanted is computed again and the same memory holds more of the now shorter rows.
- *
- * When every row fits, row p has slot p from the start and none is ever given up; the first gradient then
- * leaves the leading columns of rows that are not there yet in their slots (`prefilled`).
- *
- * Which slot is oldest is found by looking at all of them: a glance beside the kernel row that follows. If
- * the engine refuses the memory asked for, half of it is tried, down to two rows.
+ * A row has one value for each active row and is known by its position among them. When rows are left out
+ * (`solver.ts`), the cached rows are gathered in place. When every row fits, row p has slot p from the start, and the
+ * first gradient leaves the leading columns of missing rows there (`prefilled`). If the memory is refused, half of it
+ * is tried, down to two rows.
  */
 
 export type KernelValues = Float32Array | Float64Array

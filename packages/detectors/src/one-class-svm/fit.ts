@@ -18,19 +18,13 @@ import { kernelDiagonal, prepareKernel } from './kernel.js'
 import { offsetOf, solve } from './solver.js'
 
 /**
- * One-class SVM: what a fit takes and what it leaves (Schölkopf, Platt, Shawe-Taylor, Smola, Williamson,
- * "Estimating the support of a high-dimensional distribution", 2001).
- *
- * The dual in libsvm's scaling, which scikit-learn keeps:
+ * One-class SVM (Schölkopf et al., "Estimating the support of a high-dimensional distribution", 2001), the dual in
+ * libsvm's scaling, which scikit-learn keeps:
  *
  *   minimise ½ αᵀKα   subject to 0 ≤ αᵢ ≤ 1, Σ αᵢ = ν·n
  *
- * and f(x) = Σ αᵢ K(xᵢ, x) − ρ. f is OddFlow's score: higher = more normal, and 0 is the boundary that the
- * SVM itself draws, with at most a share ν of the training rows below it. It equals scikit-learn's
- * `decision_function`, and ρ its `offset_`.
- *
- * The model keeps the rows with αᵢ > 0 in training order, repeated rows repeated: they are what the paper
- * counts as SV·(D + 1) numbers.
+ * f(x) = Σ αᵢ K(xᵢ, x) − ρ is the score. The model keeps the rows with αᵢ > 0 in training order, repeated rows
+ * repeated.
  */
 
 export type SvmKernel =

@@ -27,12 +27,9 @@ import { addScaled } from './active-set.js'
 import type { OneClassSvmModel } from './fit.js'
 
 /**
- * KernelSums: Σ α_i K(x_i, x) for a few rows x at a time, in four partial sums (support vectors i ≡ 0, 1, 2, 3
- * mod 4) so that additions need not wait for each other.
- *
- * Support vectors come in blocks whose kernel values are still in the processor's cache when they are summed. On
- * SIMD kernels the lanes of two vectors are the four partial sums; on typed arrays they are four variables: the
- * same additions in the same order, hence the same bits.
+ * KernelSums: Σ α_i K(x_i, x) for a few rows x at a time, in four partial sums (support vectors i ≡ 0, 1, 2, 3 mod 4),
+ * over blocks of support vectors that stay in the processor's cache. SIMD lanes are the four partial sums, so the bits
+ * are equal.
  */
 
 /** Rows that `KernelSums` takes at most; fewer cost more each. */

@@ -1,13 +1,7 @@
 /**
- * Sequential minimal optimisation of the one-class dual (Platt 1999; the arithmetic of a step is libsvm's,
- * Chang and Lin, "LIBSVM: a library for support vector machines", section 4.1, all labels +1 and C = 1).
- *
- * A step moves two coefficients against each other, so that their sum stays, to the minimum along that line
- * or to the edge of [0, 1]. It is done when no pair violates the conditions of optimality by `tolerance`:
- * min {G_i : α_i < 1} ≥ max {G_j : α_j > 0} − tolerance.
- *
- * Left out of libsvm: its early second look at the rows left out when ten tolerances away. The state belongs
- * to the caller, and nothing is random.
+ * Sequential minimal optimisation of the one-class dual (Platt 1999; the arithmetic of a step is libsvm's, Chang and
+ * Lin, section 4.1, all labels +1 and C = 1): a step moves two coefficients against each other, to the minimum along
+ * that line or to the edge of [0, 1], until min {G_i : α_i < 1} ≥ max {G_j : α_j > 0} − tolerance.
  */
 import type { Matrix } from '@oddflow/core'
 import { type ActiveSet, addScaled, type KernelCache, type KernelValues, RowSource } from './active-set.js'
@@ -15,12 +9,9 @@ import type { SvmStop } from './fit.js'
 import { KERNEL_BLOCK_COLUMNS, KERNEL_TILE_ROWS, type PreparedKernel, svmKernelRows } from './kernel.js'
 
 /**
- * ρ from a solution: the gradient of the rows whose coefficient is free, 0 < α < 1, where f is 0.
- *
- * Optimality asks G_i ≤ ρ where α_i = 1, G_i ≥ ρ where α_i = 0 and G_i = ρ between; so ρ is the mean over the
- * free rows, and the middle of the gap between the two bounds when there are none, as in libsvm. With ν = 1
- * every α is 1 and any ρ from max G up is optimal; the least of them is taken, the only one that leaves a
- * training row on the boundary (libsvm returns infinity).
+ * ρ from a solution: the mean gradient of the rows with 0 < α < 1, where f is 0, or the middle of the gap between the
+ * bounds when there are none, as in libsvm. With ν = 1 the least optimal ρ is taken, which leaves a training row on the
+ * boundary.
  */
 export function offsetOf(alpha: Float64Array, gradient: Float64Array): number {
   let lower = Number.NEGATIVE_INFINITY
@@ -42,12 +33,9 @@ export function offsetOf(alpha: Float64Array, gradient: Float64Array): number {
 }
 
 /**
- * Working-set selection by second-order information (Fan, Chen, Lin, "Working set selection using second
- * order information for training support vector machines", JMLR 6, 2005; WSS 2 of libsvm).
- *
- * With G = Kα and all labels +1: i is the row of least G among those that may grow (α < 1); j is, among
- * those that may shrink (α > 0) and have a larger G, the one that promises the largest fall of the
- * objective, (G_j − G_i)² / (K_ii + K_jj − 2K_ij). Ties go to the later row, as in libsvm.
+ * Working-set selection by second-order information (Fan, Chen, Lin, JMLR 6, 2005; WSS 2 of libsvm): i is the row of
+ * least G that may grow (α < 1); j, among those that may shrink (α > 0), has the largest (G_j − G_i)² / (K_ii + K_jj −
+ * 2K_ij). Ties go to the later row, as in libsvm.
  */
 
 /** Stands for a curvature that is not positive: two rows that are the same to the kernel. */

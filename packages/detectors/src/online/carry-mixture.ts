@@ -1,16 +1,11 @@
 /**
- * Carries a mixture into a new embedding of the same rows, without a new fit.
+ * Carries a mixture into a new embedding of the same rows, without a new fit: new landmarks change every coordinate.
  *
- * New landmarks change every coordinate, so the old means and covariances lose their meaning. Two things are known: the
- * kept rows' points in both embeddings, and their responsibilities under the old mixture.
- *
- * 1. Least squares over all kept rows fits an affine map z' ≈ A z + b. It maps a component to Aµ + b + c and AΣAᵀ + C.
- *    c and C are mean and covariance of the map's residuals (the embedding is not linear) over the rows of this
- *    component, plus LEFTOVER_ROWS rows with the overall residuals. With overall residuals alone, small components
- *    would widen with each change of landmarks and finally accept what lies between them.
- * 2. The kept rows correct the map per component: its new moments are those of its rows, under the responsibilities of
- *    the old mixture, with the mapped moments counting as PRIOR_ROWS rows. So a component of many kept rows gets an
- *    M-step, and one of few rows the mapped moments.
+ * 1. Least squares over all kept rows fits an affine map z' ≈ A z + b, which maps a component to Aµ + b + c and AΣAᵀ +
+ *    C. c and C are mean and covariance of the map's residuals over the rows of this component, plus LEFTOVER_ROWS rows
+ *    with the overall residuals. With overall residuals alone, small components would widen with each change of
+ *    landmarks.
+ * 2. The new moments are those of the component's kept rows, with the mapped ones counting as PRIOR_ROWS rows.
  *
  * Masses do not change. The new dimension d' may differ from d (Nyström's rank may change). EM continues from the
  * result.

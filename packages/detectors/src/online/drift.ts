@@ -45,15 +45,12 @@ export function createPageHinkley(): (value: number) => 'up' | 'down' | null {
 /**
  * Drift signals: how far a model's traffic has moved from its training traffic, without labels.
  *
- * - *Scores*: with a support guard, a score combines two tail probabilities among the training rows: of the density and
- *   of the support. On traffic like the training traffic each is uniform on [0, 1], or higher if rows are equal. The
- *   signal is the excess of low ones (Kolmogorov's D⁺, the larger of the two), and a change of the mean of both
- *   (Page–Hinkley). Without a guard, the verdicts (0 or 1) are used instead.
+ * - *Scores*: with a support guard, the tail probabilities of density and support are uniform on [0, 1] without drift,
+ *   or higher. The signal is the excess of low ones (Kolmogorov's D⁺, the larger of the two), and a change of the mean
+ *   of both (Page–Hinkley). Without a guard, the verdicts (0 or 1) are used instead.
  * - *Novel*: the share of rows below the threshold, compared with the bound from calibration.
- * - *K ≈ 0*: the share of rows far from all landmarks: the largest kernel value is below 2⁻²⁰, so φ′(x) is nearly 0 and
- *   the mixture has no information.
- * - *Occupancy*: shares of rows by most probable component, compared with the weights: half the sum of the differences,
- *   and the component that moved most.
+ * - *K ≈ 0*: the share of rows whose largest kernel value is below 2⁻²⁰: the mixture has no information on them.
+ * - *Occupancy*: shares of rows by most probable component against the weights: half the sum of the differences.
  *
  * A monitor serves one stream, in bounded memory.
  */

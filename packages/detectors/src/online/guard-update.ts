@@ -1,11 +1,7 @@
 /**
- * The support guard of an updated model: its tail tables and reaches follow the learned rows.
- *
- * The guard (support-guard.ts) has two tables of the training rows, and a reach for each landmark. The training rows
- * are no longer available; only the old guard and the reservoir are. So a new table combines both: each knot of the old
- * table stands for its share of the `unseen` training rows (a number that forgetting lowers), and each kept row counts
- * with its weight. The old log-densities are shifted by the change of the kept rows' median log-density, because a new
- * embedding changes the units. A reach is the mean over both in the same way; a new landmark has only the kept rows.
+ * The support guard of an updated model. Its training rows are gone, so a new table combines the old knots, each for
+ * its share of the `unseen` training rows, with the kept rows by weight. Old log-densities are shifted by the change of
+ * the kept rows' median. A reach is the mean over both; a new landmark has only the kept rows.
  */
 import { createMatrix, exp, log, type Matrix, type Rng, takeRows } from '@oddflow/core'
 import { squaredDistance, squaredDistances } from '@oddflow/linalg'
@@ -15,18 +11,13 @@ import type { SupportGuardModel } from '../model.js'
 import type { LearningWork } from './learning-work.js'
 
 /**
- * The guard against poisoning: bounds on every update.
+ * The guard against poisoning: bounds on every update. Anyone who can send traffic can teach a model in small steps, so
+ * it keeps known-novel rows (from the caller, or generated) and known-normal rows from the beginning. An update is
+ * undone if it makes more than a bounded share of the first normal or of the second novel, compared with the frozen
+ * model.
  *
- * Anyone who can send traffic can teach a model that learns by itself, in small steps. So the model keeps two lists of
- * rows from the beginning, with the frozen model's verdicts: known-novel rows (from the caller, or generated far from
- * the normal ones) and known-normal rows. An update is undone if it makes more than a bounded share of the first normal
- * or of the second novel. The comparison is with the frozen model, not the last update, so small steps add up. A
- * known-novel row passes if it scores above the lowest twentieth of the known-normal rows; the threshold is not used,
- * because it depends on the few lowest calibration rows.
- *
- * Generated rows that the frozen model finds novel are kept. They come from normal rows in three ways: each number from
- * a different row (each is normal, their combination is not), beyond two rows on the line through them, and between two
- * rows.
+ * A known-novel row passes if it scores above the lowest twentieth of the known-normal rows. Generated rows come from
+ * normal ones: each number from a different row, beyond two rows on the line through them, and between two rows.
  */
 
 export const MAXIMUM_REFERENCE_ROWS = 300
@@ -76,12 +67,9 @@ export function shareThatIs(normal: boolean, scores: Float64Array, threshold: nu
 }
 
 /**
- * Quarantined rows: novel rows that wait for similar rows, and the rule that confirms them.
- *
- * New normal traffic keeps coming; a scan or a flood ends and may return a month later. So a row is confirmed if enough
- * similar rows came in enough periods, and in at least every second period from the first of them until now. Otherwise
- * unrelated bursts would add up. Similar rows are confirmed with it only if each has enough similar rows itself, so
- * similarity does not chain outwards from row to row.
+ * Quarantined rows: novel rows that wait for similar rows. New normal traffic keeps coming; a scan or a flood ends. So
+ * a row is confirmed if enough similar rows came in enough periods, and in at least every second period from the first
+ * of them until now. Similar rows are confirmed with it only if each has enough similar rows itself.
  *
  * Two rows are similar if their kernel is ½ or more; for gmm, within a tenth of the mean squared distance between
  * quarantined rows. In a full buffer the oldest rows are replaced. Replaced = quarantined − confirmed − still there.

@@ -1,14 +1,9 @@
 /**
  * Journal: every step of a learner as a line of JSON, for replay, checks and undo.
  *
- * The first line has the checksum of the first model and the options. Each further line is a step: the rows, their
- * treatment, their outcome, and after a round the checksum of the model file. A learner depends on nothing else, so the
- * same model and lines give the same bytes. `replayJournal` repeats them and throws if a checksum or count differs. To
- * undo steps, replay fewer lines; zero steps give the first model. The 32-bit checksum detects accidents, not forgery.
- * Steps after the last round have counts only.
- *
- * Numbers are printed as JavaScript does, which reads back as the same float64. A journal grows with its rows. For runs
- * of months, start a new journal from a saved model and keep those whose steps you may have to undo.
+ * A learner depends on nothing else, so the same model and lines give the same bytes: `replayJournal` throws if a
+ * checksum or count differs. To undo steps, replay fewer lines. The 32-bit checksum detects accidents, not forgery. A
+ * journal grows with its rows; for runs of months, start a new one from a saved model.
  */
 import { FormatError, type Matrix, matrixFromRows, parseStrictJson } from '@oddflow/core'
 import { CHECKSUM_DIGITS, CHECKSUM_OFFSET } from '../model-file/layout.js'

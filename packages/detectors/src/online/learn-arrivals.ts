@@ -7,8 +7,7 @@
  *     found novel              discarded, quarantined until similar rows come in other periods (guard-update.ts), or learned
  *     stated to be normal      learned; if found novel, in the round, as components
  *
- * The reservoir is a uniform sample of all learned rows (Vitter, "Random sampling with a reservoir", 1985, algorithm
- * R). With exponential forgetting, once there are more rows than recent ones count, each new row replaces a random one.
+ * The reservoir is a uniform sample of all learned rows (Vitter 1985, algorithm R), or with forgetting of recent ones.
  */
 import { exp, log, type Matrix, matrixOf, type Rng } from '@oddflow/core'
 import { isNovel } from '../calibration/threshold.js'

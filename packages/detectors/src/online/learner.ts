@@ -1,12 +1,8 @@
 /**
- * Learner: updates a model with arriving rows; the model can be read at any time.
- *
- * Rows come in batches of any size. A round ends after a fixed number of rows (learning-round.ts). A round that the
- * guard refuses, or whose sums overflow, is undone together with its batches. The rows, their order and batches, and
- * the seed decide everything, so the same calls on the same model give the same bytes on every machine, and a journal
- * can replay them (journal.ts).
- *
- * A learner is mutable and serves one caller. The objects it returns do not change.
+ * Learner: updates a model with arriving rows, in batches of any size; the model can be read at any time. A round ends
+ * after a fixed number of rows (learning-round.ts). One that the guard refuses, or whose sums overflow, is undone with
+ * its batches. The same calls on the same model give the same bytes on every machine. A learner is mutable and serves
+ * one caller.
  */
 
 import {
@@ -44,12 +40,9 @@ import { freshCapacity, LearningWork } from './learning-work.js'
 import { addPoints, copyStatistics, createMixtureEvaluator } from './mixture-statistics.js'
 
 /**
- * LearningBudget: how many rows one device may teach in an hour.
- *
- * Without a budget, the device that talks most has the most influence. With one, rows beyond the limit are judged but
- * not learned. Hours follow the rows' own times, so a replay decides the same. Rows from files have no limit.
- *
- * At most `maximumDevices` are remembered; the one silent for longest is forgotten first.
+ * LearningBudget: how many rows one device may teach in an hour; further rows are judged but not learned. Hours follow
+ * the rows' own times, so a replay decides the same. At most `maximumDevices` are remembered; the one silent for
+ * longest is forgotten first.
  */
 
 export interface LearningBudget {

@@ -13,15 +13,9 @@ import type { LearningModel } from './learned-state.js'
 import type { LearningMixture } from './mixture-statistics.js'
 
 /**
- * The range of numbers that can be learned: their squares, and sums of squares over all rows, stay finite.
- *
- * A mixture's statistics are sums of squared differences. One row of 10¹⁶⁰ makes a sum infinite; its covariance then
- * has no Cholesky factor, and no later row repairs it. So a row with a number beyond LARGEST_LEARNABLE, in itself or in
- * its embedded point, is judged and then discarded, even if it is stated to be normal. With 2⁵³ rows of that size a
- * scatter stays below 10²⁹⁷.
- *
- * Numbers in a file may be a little larger: the guard's generated rows lie up to four times farther out than the rows
- * they are made of.
+ * The range of numbers that can be learned: their squares, and sums of squares over 2⁵³ rows, stay finite. One larger
+ * row would leave a covariance without a Cholesky factor for good. So a row beyond LARGEST_LEARNABLE, in itself or in
+ * its embedded point, is judged and then discarded. Numbers in a file may be a little larger, as generated rows are.
  */
 
 export const LARGEST_LEARNABLE = 1e140

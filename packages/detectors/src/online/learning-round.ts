@@ -8,9 +8,6 @@
  *     5. guard tables    of the support guard, from kept and earlier rows
  *     6. threshold       from the rows kept for it
  *     7. poisoning       the round is refused if known-novel rows pass or known-normal rows do not
- *
- * In the paper's source a round is a batch, its reservoir has every row, and its threshold is a quantile of stored
- * densities. Step 2 uses these too: it needs a new threshold after each component.
  */
 import type { Matrix, Rng } from '@oddflow/core'
 import { calibrateThreshold, type Threshold } from '../calibration/threshold.js'
@@ -30,14 +27,10 @@ import { type ComponentCounts, learnPending, removeDead } from './round-componen
 import { type SketchChange, updateSketch } from './round-sketch.js'
 
 /**
- * A threshold for a model that learns the rows it accepts.
- *
- * Split-conformal calibration (threshold.ts) needs normal rows that were not learned, whatever their scores. Without
- * labels there are only the rows found normal. Their lowest scores are cut off at the old threshold, so each
- * recalibration would raise it, like a ratchet. So a share of the arrivals is kept from learning before scoring. Those
- * above the threshold calibrate it. Of those below, the most normal are added, as many as false alarms are expected:
- * fpr/(1 − fpr) for each row above. Without novel traffic these are all of them, and the calibration is exact. With
- * much novel traffic, at most the tolerated share is added, taken from the most normal rows.
+ * A threshold for a model that learns the rows it accepts. Recalibrating on accepted rows alone would raise the
+ * threshold like a ratchet, so a share of the arrivals is kept from learning before scoring. Those above the threshold
+ * calibrate it, with the most normal of those below: fpr/(1 − fpr) for each row above, as many as false alarms are
+ * expected.
  */
 
 /** Number of expected false alarms for `passed` rows found normal. */

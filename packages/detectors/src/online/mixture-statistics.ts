@@ -1,22 +1,15 @@
 /**
  * MixtureStatistics: sufficient statistics of a mixture, to which rows can be added.
  *
- * Each component has the mass s (the sum of its responsibilities), the mean µ, and the scatter about it, S = Σ r (x −
- * µ)(x − µ)ᵀ. They give π = s / Σs and Σ = S / s + reg·I, the M-step of the paper's source (its commented-out algorithm
- * "m_step for updating"):
+ * Each component has the mass s (the sum of its responsibilities), the mean µ, and the scatter S = Σ r (x − µ)(x − µ)ᵀ,
+ * with π = s / Σs and Σ = S / s + reg·I. The paper's source ("m_step for updating") subtracts µ'µ'ᵀ, which leaves no
+ * digits for means of −142 and variances of 1e-6. This form is algebraically equal and only adds positive semi-definite
+ * terms (West, CACM 22, 1979; for two sets of rows Chan, Golub and LeVeque 1979):
  *
- *     µ' = µ + Σ w (x − µ) / s'
- *     Σ' = (s Σ + Σ w x xᵀ) / s' − µ'µ'ᵀ + (s / s') µµᵀ,     s' = s + Σ w
+ *     S' = S + (s w / s') (x − µ)(x − µ)ᵀ,     s' = s + w
  *
- * In this form Σ' is a small difference of large numbers: with means of −142 and variances of 1e-6, float64 has no
- * digits left. The centered form is algebraically equal and only adds positive semi-definite terms (West, "Updating
- * mean and variance estimates", CACM 22, 1979; for two sets of rows Chan, Golub and LeVeque, "Updating formulae and a
- * pairwise algorithm for computing sample variances", 1979):
- *
- *     S' = S + (s w / s') (x − µ)(x − µ)ᵀ
- *
- * Records are plain; the functions change the statistics they are given. A full scatter has k·d·d numbers, lower
- * triangles with zeros above; a diagonal one has k·d.
+ * The functions change the statistics they are given. A full scatter has k·d·d numbers, lower triangles with zeros
+ * above; a diagonal one has k·d.
  */
 import { exp, log, type Matrix, matrixOf } from '@oddflow/core'
 import { choleskyInto, invertLowerInPlace } from '@oddflow/linalg'
@@ -336,21 +329,12 @@ function raised(extra: number, covariance: Float64Array, d: number): number {
 }
 
 /**
- * Incremental EM: one step for arrivals, and EM to convergence over the kept rows.
+ * Incremental EM: one step for arrivals (Method 1 of the paper's source), and EM to convergence over the kept rows
+ * (after each arrival: Method 2).
  *
- * The paper's source has two methods. *Method 1*: one E-step over an arrival under the present mixture, then the M-step
- * that adds it (`updateMixture`); EM to convergence from time to time. *Method 2*: EM to convergence after each
- * arrival.
- *
- * EM to convergence needs rows. They come from a bounded, weighted reservoir. All other rows are the statistics `base`,
- * with the responsibilities they had when they left the reservoir. A step is then
- *
- *     E: responsibilities of the kept rows under the present mixture
- *     M: the mixture of base + Σ weight · responsibilities
- *
- * This is EM with a partial E-step, which raises the same bound as EM (Neal and Hinton, "A view of the EM algorithm
- * that justifies incremental, sparse, and other variants", 1998). With every row kept and an empty base it is batch EM.
- * It stops by the same rule: the mean log-likelihood of the kept rows changed by less than the tolerance.
+ * Rows that left the reservoir are the statistics `base`, with the responsibilities they had then. A step takes the
+ * kept rows' responsibilities and the mixture of base + Σ weight · responsibilities: EM with a partial E-step (Neal and
+ * Hinton 1998), which is batch EM if every row is kept. It stops as batch EM does.
  */
 
 /** Kept embedded rows: `count` points of d numbers, with weights `weights[i]`. */

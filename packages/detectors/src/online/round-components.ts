@@ -23,16 +23,11 @@ import {
 } from './mixture-statistics.js'
 
 /**
- * Removal of components: dead ones are removed, and above the limit the two most similar ones are merged.
+ * Removal of components: dead ones (mass below one row) are removed; above the limit the two most similar ones are
+ * merged, by Runnalls' bound on the Kullback–Leibler divergence (IEEE Transactions on Aerospace and Electronic Systems
+ * 43, 2007, eq. 19):
  *
- * A component is dead if its mass is below one row, through forgetting or EM. The cost of merging i and j is Runnalls'
- * bound on the Kullback–Leibler divergence between the mixtures before and after ("Kullback–Leibler approach to
- * Gaussian mixture reduction", IEEE Transactions on Aerospace and Electronic Systems 43, 2007, equation 19):
- *
- *     B(i, j) = ½ [(w_i + w_j) log |Σ_ij| − w_i log |Σ_i| − w_j log |Σ_j|]
- *
- * with Σ_ij the covariance of both together. The merged component keeps their mass, mean and scatter, so the mixture's
- * own mean and covariance do not change.
+ *     B(i, j) = ½ [(w_i + w_j) log |Σ_ij| − w_i log |Σ_i| − w_j log |Σ_j|],   Σ_ij the covariance of both together
  */
 
 /** The least mass of a component, in rows. */

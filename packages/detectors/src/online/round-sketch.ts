@@ -1,10 +1,7 @@
 /**
- * The sketch in a round: whether and how its landmarks change, and what follows.
- *
- * A change is due when enough novel rows are to be learned, when the learned rows have moved away from the landmarks,
- * or after a number of rounds. The sketch then grows up to its limit, or landmarks are replaced; the bandwidth is
- * chosen again if requested. Mixture and statistics (carry-mixture.ts), the reservoir's points, and values compared
- * with log-densities are carried into the new coordinates.
+ * The sketch in a round: landmarks change when enough novel rows are to be learned, when the learned rows have moved
+ * away from them, or after a number of rounds. Mixture, statistics, points and densities are carried along
+ * (carry-mixture.ts).
  */
 import {
   concatRows,
@@ -28,15 +25,9 @@ import type { LearningWork } from './learning-work.js'
 import { copyStatistics, mixtureOfStatistics, scaleStatistics, totalMass } from './mixture-statistics.js'
 
 /**
- * Rows that become landmarks: drawn from waiting rows and rows learned since the last change.
- *
- * Waiting rows come first, for up to half of the places, because the embedding represents them least. The others
- * represent the traffic that the embedding knows. A row equal to a landmark, or not representable in the model's
- * precision, is skipped.
- *
- * A landmark makes all rows near it look normal: the support is highest there, and the embedding has a direction for
- * it. A single stray row may become a component of one row's weight, but not a landmark. A row needs as many similar
- * rows as confirm a quarantined row.
+ * Rows that become landmarks: waiting rows first, for up to half of the places, then rows learned since the last
+ * change. A row equal to a landmark, or not representable in the model's precision, is skipped. A landmark makes all
+ * rows near it look normal, so a row needs as many similar rows as confirm a quarantined row.
  */
 
 /** At most `wanted` different rows, scaled and rounded to the model's precision. */
@@ -104,20 +95,13 @@ function haveTheirLike(work: LearningWork, rows: Matrix): Uint8Array {
 }
 
 /**
- * Whether the traffic has moved away from the landmarks while the model found it normal.
+ * Whether the traffic has moved away from the landmarks while the model found it normal: the mixture follows a gradual
+ * change row by row, the guard's reaches grow, and novel rows at the same distance would pass.
  *
- * A gradual change is learned row by row: the mixture follows, and no row is novel enough to be quarantined. The
- * landmarks stay behind. All rows are then far from the nearest landmark, the guard's reaches grow until they accept
- * this, and novel rows at the same distance pass.
- *
- * Landmarks are rows of the traffic. So rows that have not moved are as near to their nearest landmark as landmarks are
- * to each other. The signal is Kolmogorov's D⁺,
- *
- *     D⁺ = max over x of  F(x) − G(x),     F of the landmarks' squared distances, G of the lately learned rows'
- *
- * It must exceed the effect size of drift.ts and Smirnov's bound for these sample sizes. An attacker with fewer rows
- * than that share cannot cause it. It ends by itself as rows become landmarks. Only rows that could become landmarks
- * count, because others would stay too far away.
+ * Landmarks are rows of the traffic, so rows that have not moved are as near to their nearest landmark as landmarks are
+ * to each other. The signal is Kolmogorov's D⁺ of their squared distances. It must exceed the effect size of drift.ts
+ * and Smirnov's bound for these sample sizes. Only rows that could become landmarks count, because others would stay
+ * too far.
  */
 
 /** Probability of a larger D⁺ without a move. */
@@ -164,17 +148,13 @@ export function excessOf(first: Float64Array, second: Float64Array): number {
 }
 
 /**
- * New landmarks for an embedding: "K-JL with growing size U" and "with fixed size U" of the paper's source.
- *
- * U is the projection Pᵀ = K·R, K the landmarks' gram matrix and R the random matrix (here Z = Rᵀ, d × m).
+ * New landmarks for an embedding: "K-JL with growing size U" and "with fixed size U" of the paper's source. U is the
+ * projection Pᵀ = K·R, K the landmarks' gram matrix and R the random matrix (here Z = Rᵀ, d × m).
  *
  *     grow      K' = [K, k(X, X'); k(X', X), k(X', X')]     R' = [R; as many new random rows]     U' = K'R'
  *     replace   rows of X' replace random landmarks; K' = k(X', X'), R is kept, U' = K'R
  *
- * Only the entries of K with a new landmark are computed. Nyström has no R; its P' comes from the eigenvectors of K'.
- * The caller chooses the bandwidth; a new one changes all of K.
- *
- * Every coordinate of the embedding changes with U, so the mixture is carried over (carry-mixture.ts).
+ * Only the entries of K with a new landmark are computed. Nyström's P' comes from the eigenvectors of K'.
  */
 
 /** An embedding with the data that a sketch update needs. */

@@ -1,28 +1,18 @@
 /**
- * The WebAssembly SIMD kernels: one instance, one memory, used by one program at a time.
+ * The WebAssembly SIMD kernels: one instance, one memory, used by one program (a scorer, a solver) at a time.
  *
- * A program is whoever calls kernels again and again with the same constants (a scorer with its landmarks, a
- * solver with its rows). It lays out the memory from RESERVED_BYTES on and says how its constants are loaded;
- * `enter` loads them if another program was there in between, and otherwise costs a comparison. So any number
- * of models share one memory that is no larger than the largest of them needs, nothing has to be freed, and
- * what two programs that take turns pay is a copy of their constants. Nothing but constants outlives a call:
- * whoever calls foreign code in between enters again.
- *
- * There are no kernels where there is no WebAssembly (`--jitless`, some content security policies) or no SIMD in
- * it, nor for programs beyond MAXIMUM_BYTES or when the memory asked for is refused. Callers then take their
- * typed-array path, which gives the same bits. Old browsers compile only small modules at once on the page's
- * main thread: `prepareSimdKernels` compiles without blocking, ahead of the first use.
+ * A program lays out the memory from RESERVED_BYTES on; `enter` loads its constants if another program was there in
+ * between. So the memory is no larger than the largest program needs, and nothing has to be freed. Nothing but
+ * constants outlives a call: whoever calls foreign code in between enters again. Without WebAssembly or SIMD, beyond
+ * MAXIMUM_BYTES, or when the memory is refused, callers take their typed-array path, which gives the same bits.
  */
 import { decodeBase64 } from '@oddflow/core'
 import { LARGEST_FLOAT32, toFloat32, toFloat32Into } from '../precision.js'
 import { MODULE_BASE64 } from './module-bytes.js'
 
 /**
- * Panels: rows laid side by side for the distance kernels, four rows of float64 or eight of float32 at a time; and
- * the rows that are measured against them, four at a time.
- *
- * Element (panel · dimension + t) · lanes + lane is column t of row panel · lanes + lane; lanes without a row are
- * 0, and whoever reads results leaves them out.
+ * Panels: rows laid side by side for the distance kernels. Element (panel · dimension + t) · lanes + lane is column t
+ * of row panel · lanes + lane; lanes without a row are 0, and readers leave them out.
  */
 
 export const PANEL_LANES_F64 = 4
