@@ -97,25 +97,7 @@ export {
   type RowOrigin,
 } from './fit.js'
 export { createMixture, mixtureCovariances, mixtureLogDensities } from './mixture/gaussian-mixture.js'
-export type {
-  DetectorModel,
-  EmbeddedMixtureFitReport,
-  EmbeddedMixtureModel,
-  EmbeddedSvmModel,
-  EmbeddingModel,
-  EnsembleModel,
-  FitReport,
-  GmmModel,
-  HbosModel,
-  IforestModel,
-  KdeModel,
-  MixtureModel,
-  ModelOf,
-  NearestModel,
-  OcsvmModel,
-  PcaModel,
-  SupportGuardModel,
-} from './model.js'
+export type * from './model.js'
 export { decodeModelFile } from './model-file/decode.js'
 export type {
   EnsembleUpdates,
@@ -142,7 +124,6 @@ export {
 } from './online/journal.js'
 export type { ArrivalReport } from './online/learn-arrivals.js'
 export type * from './online/learned-state.js'
-export type * from './online/learner.js'
 export {
   type ArriveOptions,
   type BeginLearnerOptions,

@@ -15,18 +15,7 @@ import type { PrincipalComponentsModel } from './detectors/pca.js'
 import type { EnsemblePart } from './ensemble/ensemble-part.js'
 import type { TypedMixture } from './mixture/covariance-types.js'
 import type { OneClassSvmModel } from './one-class-svm/fit.js'
-import type {
-  EmbeddedMixtureParameters,
-  EmbeddedSvmParameters,
-  EnsembleParameters,
-  GmmParameters,
-  HbosParameters,
-  IforestParameters,
-  KdeParameters,
-  NearestParameters,
-  OcsvmParameters,
-  PcaParameters,
-} from './parameters.js'
+import type { ParametersOf } from './parameters.js'
 import type { ScalerModel } from './scaler.js'
 
 /** φ′(x) = P · K(x), K(x)_j = exp(−‖x − landmark_j‖² / h²). */
@@ -82,6 +71,14 @@ export interface FitReport {
   readonly notes: readonly string[]
 }
 
+/** The fields of every model. */
+export interface ModelFrame<Name extends DetectorName, Report extends FitReport = FitReport> {
+  readonly kind: Name
+  readonly parameters: ParametersOf<Name>
+  readonly scaler: ScalerModel
+  readonly fitReport: Report
+}
+
 /** What a fit of an embedded mixture used and found. */
 export interface EmbeddedMixtureFitReport extends FitReport {
   /** m that was used. */
@@ -100,102 +97,62 @@ export interface EmbeddedMixtureFitReport extends FitReport {
 }
 
 /** A fitted sketch of the Gaussian kernel with a Gaussian mixture over it. */
-export interface EmbeddedMixtureModel {
-  readonly kind: EmbeddedMixtureName
-  readonly parameters: EmbeddedMixtureParameters
-  readonly scaler: ScalerModel
+export interface EmbeddedMixtureModel extends ModelFrame<EmbeddedMixtureName, EmbeddedMixtureFitReport> {
   readonly embedding: EmbeddingModel
   readonly mixture: MixtureModel
   /** null: scores are log-densities, as in the paper. */
   readonly supportGuard: SupportGuardModel | null
-  readonly fitReport: EmbeddedMixtureFitReport
 }
 
 /** A fitted sketch of the Gaussian kernel with a linear one-class SVM over it. */
-export interface EmbeddedSvmModel {
-  readonly kind: EmbeddedSvmName
-  readonly parameters: EmbeddedSvmParameters
-  readonly scaler: ScalerModel
+export interface EmbeddedSvmModel extends ModelFrame<EmbeddedSvmName> {
   readonly embedding: EmbeddingModel
   /** With the linear kernel, over rows of d dimensions. */
   readonly svm: OneClassSvmModel
   /** null: scores are f(φ′(x)), as in the paper. */
   readonly supportGuard: SupportGuardModel | null
-  readonly fitReport: FitReport
 }
 
 /** A fitted one-class SVM: support vectors, dual coefficients and offset. */
-export interface OcsvmModel {
-  readonly kind: 'ocsvm'
-  readonly parameters: OcsvmParameters
-  readonly scaler: ScalerModel
+export interface OcsvmModel extends ModelFrame<'ocsvm'> {
   readonly svm: OneClassSvmModel
-  readonly fitReport: FitReport
 }
 
 /** A fitted Gaussian mixture over scaled rows. */
-export interface GmmModel {
-  readonly kind: 'gmm'
-  readonly parameters: GmmParameters
-  readonly scaler: ScalerModel
+export interface GmmModel extends ModelFrame<'gmm'> {
   /** In D dimensions. */
   readonly mixture: MixtureModel | TypedMixture
-  readonly fitReport: FitReport
 }
 
 /** Fitted landmarks; a score is minus the distance to the nearest. */
-export interface NearestModel {
-  readonly kind: 'nearest'
-  readonly parameters: NearestParameters
-  readonly scaler: ScalerModel
+export interface NearestModel extends ModelFrame<'nearest'> {
   readonly nearestLandmark: NearestLandmarkModel
-  readonly fitReport: FitReport
 }
 
 /** A fitted kernel density: training rows and a bandwidth. */
-export interface KdeModel {
-  readonly kind: 'kde'
-  readonly parameters: KdeParameters
-  readonly scaler: ScalerModel
+export interface KdeModel extends ModelFrame<'kde'> {
   readonly kernelDensity: KernelDensityModel
-  readonly fitReport: FitReport
 }
 
 /** A fitted isolation forest. */
-export interface IforestModel {
-  readonly kind: 'iforest'
-  readonly parameters: IforestParameters
-  readonly scaler: ScalerModel
+export interface IforestModel extends ModelFrame<'iforest'> {
   readonly isolationForest: IsolationForestModel
-  readonly fitReport: FitReport
 }
 
 /** Fitted principal components; a score is minus the squared distance from their plane. */
-export interface PcaModel {
-  readonly kind: 'pca'
-  readonly parameters: PcaParameters
-  readonly scaler: ScalerModel
+export interface PcaModel extends ModelFrame<'pca'> {
   readonly principalComponents: PrincipalComponentsModel
-  readonly fitReport: FitReport
 }
 
 /** Fitted histograms of each column. */
-export interface HbosModel {
-  readonly kind: 'hbos'
-  readonly parameters: HbosParameters
-  readonly scaler: ScalerModel
+export interface HbosModel extends ModelFrame<'hbos'> {
   /** One table. */
   readonly histograms: ColumnHistograms
-  readonly fitReport: FitReport
 }
 
 /** Fitted detectors whose calibrated surprises are added up. */
-export interface EnsembleModel {
-  readonly kind: 'ensemble'
-  readonly parameters: EnsembleParameters
-  readonly scaler: ScalerModel
+export interface EnsembleModel extends ModelFrame<'ensemble'> {
   readonly ensemble: EnsemblePart
-  readonly fitReport: FitReport
 }
 
 /** A fitted detector as plain data; `kind` says which. */

@@ -152,28 +152,26 @@ export interface BandwidthParameters {
   readonly quantileRows: number
 }
 
-/** Checked parameters of a sketch with a Gaussian mixture. */
-export interface EmbeddedMixtureParameters extends Common<EmbeddedMixtureName>, BandwidthParameters {
+/** Of every sketch of the Gaussian kernel. */
+interface SketchParameters extends BandwidthParameters {
   readonly precision: Precision
   readonly m: number
   readonly landmarks: LandmarkChoice
   readonly d: number
   readonly embedding: EmbeddingParameters
-  readonly start: StartParameters
-  readonly em: EmParameters
   readonly supportGuard: boolean
 }
 
+/** Checked parameters of a sketch with a Gaussian mixture. */
+export interface EmbeddedMixtureParameters extends Common<EmbeddedMixtureName>, SketchParameters {
+  readonly start: StartParameters
+  readonly em: EmParameters
+}
+
 /** Checked parameters of a sketch with a linear one-class SVM. */
-export interface EmbeddedSvmParameters extends Common<EmbeddedSvmName>, BandwidthParameters {
-  readonly precision: Precision
-  readonly m: number
-  readonly landmarks: LandmarkChoice
-  readonly d: number
-  readonly embedding: EmbeddingParameters
+export interface EmbeddedSvmParameters extends Common<EmbeddedSvmName>, SketchParameters {
   readonly nu: number
   readonly tolerance: number
-  readonly supportGuard: boolean
 }
 
 /** Checked parameters of a one-class SVM. */
@@ -189,12 +187,9 @@ export interface OcsvmParameters extends Common<'ocsvm'> {
 }
 
 /** Checked parameters of a Gaussian mixture. */
-export interface GmmParameters extends Common<'gmm'> {
+export interface GmmParameters extends Common<'gmm'>, EmParameters {
   readonly k: number
   readonly covariance: CovarianceType
-  readonly tolerance: number
-  readonly maximumSteps: number
-  readonly regularisation: number
 }
 
 /** Checked parameters of the nearest-landmark detector. */

@@ -8,7 +8,7 @@
  * loop, and each value depends on its two rows alone, so it has the same bits at any place in any batch.
  */
 import { ArgumentError, createMatrix, expInPlace, type Matrix } from '@oddflow/core'
-import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from './squared-distances.js'
+import { squaredDistancesOfRows } from './squared-distances.js'
 
 /**
  * exp(factor · v) in float32 for v ≥ 0 and factor ≤ 0: x = k·ln 2 + r, a polynomial of degree 7 in r (coefficients of
@@ -137,13 +137,7 @@ export function gaussianKernelRows(
   out: Float64Array,
   nearest?: NearestDistances,
 ): void {
-  let i = 0
-  for (; i + DISTANCE_TILE_ROWS <= xCount; i += DISTANCE_TILE_ROWS) {
-    squaredDistancesOfFour(x, xStart + i * dimension, y, yStart, count, dimension, out, i * count, count)
-  }
-  for (; i < xCount; i++) {
-    squaredDistances(x, xStart + i * dimension, y, yStart, count, dimension, out, i * count)
-  }
+  squaredDistancesOfRows(x, xStart, xCount, y, yStart, count, dimension, out, 0, count)
   if (nearest !== undefined) nearestOfRows(out, xCount, count, nearest)
   const length = xCount * count
   for (let j = 0; j < length; j++) out[j] = out[j]! * factor

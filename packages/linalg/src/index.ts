@@ -61,4 +61,5 @@ export {
   squaredDistance,
   squaredDistances,
   squaredDistancesOfFour,
+  squaredDistancesOfRows,
 } from './squared-distances.js'

@@ -1,11 +1,6 @@
 import { ArgumentError, type Matrix } from '@oddflow/core'
 import { selectPairs } from './pair-distance-quantiles.js'
-import {
-  DISTANCE_TILE_ROWS,
-  squaredDistance,
-  squaredDistances,
-  squaredDistancesOfFour,
-} from './squared-distances.js'
+import { DISTANCE_TILE_ROWS, squaredDistance, squaredDistancesOfRows } from './squared-distances.js'
 
 /**
  * KdTree: points in boxes within boxes, so that whole groups of points can be passed over (Bentley, 1975). Each node
@@ -165,25 +160,92 @@ export function neighbourRadii(tree: KdTree, k: number, onRow?: (done: number) =
   if (!Number.isInteger(k) || k < 1) {
     throw new ArgumentError(`k: expected a whole number of 1 or more, found ${k}`, 'k')
   }
-  const { points, indices, starts, ends, seconds } = tree
-  const { rows: n, cols: d, data } = points
-  const count = Math.min(k, n)
-  const squaredRadii = new Float64Array(n)
-  const lastNeighbours = new Uint32Array(n)
-  const tile = new Float64Array(DISTANCE_TILE_ROWS * n)
-  const kept = new Float64Array(n)
-  const keptIndices = new Uint32Array(n)
-  const runs = new Uint32Array(2 * (tree.nodes + 1))
-  const stack = new Uint32Array(tree.nodes + 1)
-  let runCount = 0
-  let candidates = 0
-  let inside = 0
+  const search = new RadiusSearch(tree, Math.min(k, tree.points.rows))
+  let done = 0
+  for (let leaf = 0; leaf < tree.nodes; leaf++) {
+    if (tree.seconds[leaf] !== 0) continue
+    const start = tree.starts[leaf]!
+    const end = tree.ends[leaf]!
+    if (start === 0) search.searchAll(leaf, 0)
+    else search.searchFrom(leaf, start, 1, start - 1)
+    for (let first = start + 1; first < end; first += DISTANCE_TILE_ROWS) {
+      search.searchFrom(leaf, first, Math.min(DISTANCE_TILE_ROWS, end - first), start)
+    }
+    if (onRow !== undefined && end - done >= 256) {
+      done = end
+      onRow(done)
+    }
+  }
+  return search.found
+}
+
+/** Searches the radii of points in the order of the leaves. */
+class RadiusSearch {
+  readonly found: NeighbourRadii
+  readonly #tree: KdTree
+  /** Distances of up to four points to all candidates. */
+  readonly #tile: Float64Array
+  readonly #kept: Float64Array
+  readonly #keptIndices: Uint32Array
+  /** Starts and ends of the candidates, which may lie in the bracket. */
+  readonly #runs: Uint32Array
+  readonly #stack: Uint32Array
+  #runCount = 0
+  #candidates = 0
+  /** Points nearer than the bracket. */
+  #inside = 0
+  readonly #lows = new Float64Array(DISTANCE_TILE_ROWS)
+  readonly #highs = new Float64Array(DISTANCE_TILE_ROWS)
+
+  constructor(tree: KdTree, k: number) {
+    const n = tree.points.rows
+    this.#tree = tree
+    this.found = { k, squaredRadii: new Float64Array(n), lastNeighbours: new Uint32Array(n) }
+    this.#tile = new Float64Array(DISTANCE_TILE_ROWS * n)
+    this.#kept = new Float64Array(n)
+    this.#keptIndices = new Uint32Array(n)
+    this.#runs = new Uint32Array(2 * (tree.nodes + 1))
+    this.#stack = new Uint32Array(tree.nodes + 1)
+  }
+
+  /** Point p of `leaf`, without a bracket. */
+  searchAll(leaf: number, p: number): void {
+    this.#collect(leaf, 0, Number.POSITIVE_INFINITY)
+    this.#measure(p, 1)
+    this.#settle(p, 0, 0, Number.POSITIVE_INFINITY)
+  }
+
+  /** `queries` points of `leaf` from `first` on, bracketed by the radius of the settled point `known`. */
+  searchFrom(leaf: number, first: number, queries: number, known: number): void {
+    const lows = this.#lows
+    const highs = this.#highs
+    this.#bracket(first, queries, known)
+    let low = Number.POSITIVE_INFINITY
+    let high = 0
+    for (let q = 0; q < queries; q++) {
+      if (!(lows[q]! >= low)) low = lows[q]!
+      if (!(highs[q]! <= high)) high = highs[q]!
+    }
+    let failed = 0
+    if (high < Number.POSITIVE_INFINITY) {
+      this.#collect(leaf, low, high)
+      this.#measure(first, queries)
+      for (let q = 0; q < queries; q++) {
+        if (!this.#settle(first + q, q, lows[q]!, highs[q]!)) failed |= 1 << q
+      }
+    } else failed = (1 << queries) - 1
+    for (let q = 0; q < queries; q++) if ((failed >> q) & 1) this.searchAll(leaf, first + q)
+  }
 
   /** Collects the runs of points that may lie between `low` and `high` of a point of `leaf`; counts those nearer. */
-  function collect(leaf: number, low: number, high: number): void {
-    runCount = 0
-    candidates = 0
-    inside = 0
+  #collect(leaf: number, low: number, high: number): void {
+    const tree = this.#tree
+    const { starts, ends, seconds } = tree
+    const runs = this.#runs
+    const stack = this.#stack
+    let runCount = 0
+    let candidates = 0
+    let inside = 0
     let depth = 0
     stack[depth++] = 0
     while (depth > 0) {
@@ -205,29 +267,46 @@ export function neighbourRadii(tree: KdTree, k: number, onRow?: (done: number) =
         stack[depth++] = node + 1
       }
     }
+    this.#runCount = runCount
+    this.#candidates = candidates
+    this.#inside = inside
   }
 
-  /** Distances of `queries` points from `first` on to all candidates, row by row of `tile`. */
-  function measure(first: number, queries: number): void {
-    for (let r = 0, at = 0; r < runCount; r++) {
+  /** Distances of `queries` points from `first` on to all candidates, row by row of the tile. */
+  #measure(first: number, queries: number): void {
+    const { cols: d, data } = this.#tree.points
+    const runs = this.#runs
+    for (let r = 0, at = 0; r < this.#runCount; r++) {
       const start = runs[2 * r]!
       const size = runs[2 * r + 1]! - start
-      if (queries === DISTANCE_TILE_ROWS) {
-        squaredDistancesOfFour(data, first * d, data, start * d, size, d, tile, at, candidates)
-      } else {
-        for (let q = 0; q < queries; q++) {
-          squaredDistances(data, (first + q) * d, data, start * d, size, d, tile, q * candidates + at)
-        }
-      }
+      squaredDistancesOfRows(
+        data,
+        first * d,
+        queries,
+        data,
+        start * d,
+        size,
+        d,
+        this.#tile,
+        at,
+        this.#candidates,
+      )
       at += size
     }
   }
 
-  /** Settles point p from row `row` of `tile` and the bracket of its squared radius; false when it was too narrow. */
-  function settle(p: number, row: number, low: number, high: number): boolean {
-    let below = inside
+  /** Settles point p from row `row` of the tile and the bracket of its squared radius; false when it was too narrow. */
+  #settle(p: number, row: number, low: number, high: number): boolean {
+    const { indices } = this.#tree
+    const { k, squaredRadii, lastNeighbours } = this.found
+    const tile = this.#tile
+    const runs = this.#runs
+    const kept = this.#kept
+    const keptIndices = this.#keptIndices
+    const runCount = this.#runCount
+    let below = this.#inside
     let found = 0
-    for (let r = 0, at = row * candidates; r < runCount; r++) {
+    for (let r = 0, at = row * this.#candidates; r < runCount; r++) {
       for (let i = runs[2 * r]!, end = runs[2 * r + 1]!; i < end; i++, at++) {
         const v = tile[at]!
         if (v < low) below++
@@ -238,7 +317,7 @@ export function neighbourRadii(tree: KdTree, k: number, onRow?: (done: number) =
         }
       }
     }
-    const rank = count - 1 - below
+    const rank = k - 1 - below
     if (rank < 0 || rank >= found) return false
     selectPairs(kept, keptIndices, found, rank)
     squaredRadii[indices[p]!] = kept[rank]!
@@ -246,62 +325,17 @@ export function neighbourRadii(tree: KdTree, k: number, onRow?: (done: number) =
     return true
   }
 
-  function searchAll(leaf: number, p: number): void {
-    collect(leaf, 0, Number.POSITIVE_INFINITY)
-    measure(p, 1)
-    settle(p, 0, 0, Number.POSITIVE_INFINITY)
-  }
-
-  const lows = new Float64Array(DISTANCE_TILE_ROWS)
-  const highs = new Float64Array(DISTANCE_TILE_ROWS)
-
   /** Brackets of `queries` squared radii from `first` on, by the radius of the settled point `known`. */
-  function bracket(first: number, queries: number, known: number): void {
-    const radius = Math.sqrt(squaredRadii[indices[known]!]!)
+  #bracket(first: number, queries: number, known: number): void {
+    const { indices, points } = this.#tree
+    const { cols: d, data } = points
+    const radius = Math.sqrt(this.found.squaredRadii[indices[known]!]!)
     for (let q = 0; q < queries; q++) {
       const way = Math.sqrt(squaredDistance(data, known * d, data, (first + q) * d, d))
       const low = (radius - way) * (1 - ROOM)
       const high = (radius + way) * (1 + ROOM)
-      lows[q] = low > 0 ? low * low : 0
-      highs[q] = high * high
+      this.#lows[q] = low > 0 ? low * low : 0
+      this.#highs[q] = high * high
     }
   }
-
-  let done = 0
-  for (let leaf = 0; leaf < tree.nodes; leaf++) {
-    if (seconds[leaf] !== 0) continue
-    const start = starts[leaf]!
-    const end = ends[leaf]!
-    if (start === 0) searchAll(leaf, 0)
-    else settleFrom(leaf, start, 1, start - 1)
-    for (let first = start + 1; first < end; first += DISTANCE_TILE_ROWS) {
-      settleFrom(leaf, first, Math.min(DISTANCE_TILE_ROWS, end - first), start)
-    }
-    if (onRow !== undefined && end - done >= 256) {
-      done = end
-      onRow(done)
-    }
-  }
-
-  function settleFrom(leaf: number, first: number, queries: number, known: number): void {
-    bracket(first, queries, known)
-    let low = Number.POSITIVE_INFINITY
-    let high = 0
-    for (let q = 0; q < queries; q++) {
-      if (!(lows[q]! >= low)) low = lows[q]!
-      if (!(highs[q]! <= high)) high = highs[q]!
-    }
-    if (!(high < Number.POSITIVE_INFINITY)) {
-      for (let q = 0; q < queries; q++) searchAll(leaf, first + q)
-      return
-    }
-    collect(leaf, low, high)
-    measure(first, queries)
-    let failed = 0
-    for (let q = 0; q < queries; q++) {
-      if (!settle(first + q, q, lows[q]!, highs[q]!)) failed |= 1 << q
-    }
-    for (let q = 0; q < queries; q++) if ((failed >> q) & 1) searchAll(leaf, first + q)
-  }
-  return { k: count, squaredRadii, lastNeighbours }
 }

@@ -193,6 +193,29 @@ export function squaredDistancesOfFour(
   }
 }
 
+/** As `squaredDistancesOfFour` for `xCount` rows of X: four at a time, the rest one by one; the bits are the same. */
+export function squaredDistancesOfRows(
+  x: Float64Array,
+  xStart: number,
+  xCount: number,
+  y: Float64Array,
+  yStart: number,
+  count: number,
+  dimension: number,
+  out: Float64Array,
+  outStart: number,
+  outStride: number,
+): void {
+  let i = 0
+  for (; i + DISTANCE_TILE_ROWS <= xCount; i += DISTANCE_TILE_ROWS) {
+    const at = outStart + i * outStride
+    squaredDistancesOfFour(x, xStart + i * dimension, y, yStart, count, dimension, out, at, outStride)
+  }
+  for (; i < xCount; i++) {
+    squaredDistances(x, xStart + i * dimension, y, yStart, count, dimension, out, outStart + i * outStride)
+  }
+}
+
 /** ‖x − y‖² of two rows. */
 export function squaredDistance(
   x: Float64Array,

@@ -14,7 +14,7 @@
  * rows: Fisher's combination ("Statistical Methods for Research Workers", 4th ed., 1932, §21.1).
  */
 import type { Matrix } from '@oddflow/core'
-import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from '@oddflow/linalg'
+import { DISTANCE_TILE_ROWS, squaredDistancesOfRows } from '@oddflow/linalg'
 import { failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from '../fields.js'
 import type { EmbeddingModel, SupportGuardModel } from '../model.js'
 import {
@@ -75,14 +75,8 @@ function nearestLandmarks(
   for (let i = 0; i < n; i++) {
     const start = (i % DISTANCE_TILE_ROWS) * m
     if (start === 0) {
-      const at = i * cols
-      if (i + DISTANCE_TILE_ROWS <= n) {
-        squaredDistancesOfFour(data, at, landmarks.data, 0, m, cols, tile, 0, m)
-      } else {
-        for (let r = 0; i + r < n; r++) {
-          squaredDistances(data, at + r * cols, landmarks.data, 0, m, cols, tile, r * m)
-        }
-      }
+      const count = Math.min(DISTANCE_TILE_ROWS, n - i)
+      squaredDistancesOfRows(data, i * cols, count, landmarks.data, 0, m, cols, tile, 0, m)
     }
     if (own[i]! >= 0) tile[start + own[i]!] = Number.POSITIVE_INFINITY
     let found = 0

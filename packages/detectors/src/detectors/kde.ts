@@ -10,13 +10,7 @@ import {
   sampleWithoutReplacement,
   takeRows,
 } from '@oddflow/core'
-import {
-  DISTANCE_TILE_ROWS,
-  kernelExponentFactor,
-  logSumExp,
-  squaredDistances,
-  squaredDistancesOfFour,
-} from '@oddflow/linalg'
+import { DISTANCE_TILE_ROWS, kernelExponentFactor, logSumExp, squaredDistancesOfRows } from '@oddflow/linalg'
 import type { Fitted } from '../checked-rows.js'
 import type { FitContext } from '../detector.js'
 import { chooseBandwidth } from '../embedding/bandwidth.js'
@@ -104,14 +98,10 @@ export function scoreKernelDensity(
 ): Float64Array {
   const { rows: count, cols: dimension, data: centres } = model.centres
   const { terms } = workspace
-  let i = 0
-  for (; i + DISTANCE_TILE_ROWS <= n; i += DISTANCE_TILE_ROWS) {
-    squaredDistancesOfFour(data, i * dimension, centres, 0, count, dimension, terms, 0, count)
-    for (let r = 0; r < DISTANCE_TILE_ROWS; r++) out[i + r] = logDensity(workspace, r * count)
-  }
-  for (; i < n; i++) {
-    squaredDistances(data, i * dimension, centres, 0, count, dimension, terms, 0)
-    out[i] = logDensity(workspace, 0)
+  for (let i = 0; i < n; i += DISTANCE_TILE_ROWS) {
+    const rows = Math.min(DISTANCE_TILE_ROWS, n - i)
+    squaredDistancesOfRows(data, i * dimension, rows, centres, 0, count, dimension, terms, 0, count)
+    for (let r = 0; r < rows; r++) out[i + r] = logDensity(workspace, r * count)
   }
   return out
 }

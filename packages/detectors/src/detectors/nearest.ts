@@ -2,7 +2,6 @@
 
 import { MAXIMUM_DIMENSION, type Matrix, type Rng, takeRows } from '@oddflow/core'
 import {
-  DISTANCE_TILE_ROWS,
   MemoryLayout,
   PANEL_LANES_F64,
   packPanels,
@@ -11,8 +10,7 @@ import {
   type SimdKernels,
   type SimdProgram,
   simdKernels,
-  squaredDistances,
-  squaredDistancesOfFour,
+  squaredDistancesOfRows,
 } from '@oddflow/linalg'
 import type { Fitted } from '../checked-rows.js'
 import type { FitContext } from '../detector.js'
@@ -54,11 +52,7 @@ function createTypedSquares({ rows: m, cols, data }: Matrix): LandmarkSquares {
     offset: 0,
     stride: m,
     compute(rows, start, count) {
-      let r = 0
-      for (; r + DISTANCE_TILE_ROWS <= count; r += DISTANCE_TILE_ROWS) {
-        squaredDistancesOfFour(rows, start + r * cols, data, 0, m, cols, values, r * m, m)
-      }
-      for (; r < count; r++) squaredDistances(rows, start + r * cols, data, 0, m, cols, values, r * m)
+      squaredDistancesOfRows(rows, start, count, data, 0, m, cols, values, 0, m)
     },
   }
 }

@@ -13,7 +13,6 @@ import {
   exponentFactor,
   gaussianKernelRows,
   gaussianKernelRowsFloat32,
-  type KernelMemory,
   logSumExp,
   MemoryLayout,
   matrixTimesVector,
@@ -35,8 +34,6 @@ import {
 } from '@oddflow/linalg'
 import { componentLogDensitiesInto, MIXTURE_GROUP, packMixture } from '../mixture/gaussian-mixture.js'
 import type { EmbeddingModel, MixtureModel } from '../model.js'
-
-/** Which path an EmbeddingKernel takes. */
 
 /** Throws ArgumentError if the bandwidth is out of the precision's range. */
 export function createEmbeddingKernel(
@@ -104,11 +101,103 @@ function refuseDensities(): never {
 
 function createSimdEmbeddingKernel(
   kernels: SimdKernels,
-  { landmarks, projection, bandwidth }: EmbeddingModel,
+  embedding: EmbeddingModel,
   { precision, mixture, nearestWeights }: EmbeddingKernelOptions,
   createFallback: () => EmbeddingKernel,
 ): EmbeddingKernel {
   const { run } = kernels
+  const { landmarks, projection } = embedding
+  const { rows: m, cols } = landmarks
+  const d = projection.rows
+  const isSingle = precision === 'f32'
+  const packed = mixture === undefined ? null : packMixture(mixture)
+  const k = packed?.k ?? 0
+  const { plan, planAt, bytes } = layOutPlan(embedding, precision, packed)
+  const { width } = plan
+  const padded = plan.groups * MIXTURE_GROUP
+  const lanes = isSingle ? PANEL_LANES_F32 : PANEL_LANES_F64
+  const program: SimdProgram = {
+    bytes,
+    load(memory) {
+      const { f64, f32 } = memory
+      writeEmbeddingPlan(plan, memory, planAt)
+      if (isSingle) packPanels(landmarks.data, 0, m, cols, lanes, f32, plan.landmarks / 4)
+      else packPanels(landmarks.data, 0, m, cols, lanes, f64, plan.landmarks / 8)
+      for (let j = 0; j < m; j++) {
+        const to = plan.projection / 8 + j * width
+        for (let i = 0; i < width; i++) f64[to + i] = i < d ? projection.data[i * m + j]! : 0
+      }
+      if (nearestWeights !== undefined) f64.set(nearestWeights, plan.weights / 8)
+      if (packed === null) return
+      f64.set(packed.means, plan.means / 8)
+      f64.set(packed.factors, plan.factors / 8)
+      for (let j = 0; j < padded; j++) {
+        f64[plan.logNormalisers / 8 + j] = j < k ? packed.logNormalisers[j]! : Number.NEGATIVE_INFINITY
+      }
+    },
+  }
+  const embedTile = isSingle ? run.embedF32 : run.embedF64
+  const embedAndSumTile = isSingle ? run.embedAndSumF32 : run.embedAndSumF64
+  let fallback: EmbeddingKernel | undefined
+
+  /** Runs a tile on the kernels; null if their memory is refused. */
+  function runTile(
+    kernel: typeof embedTile,
+    rows: Float64Array,
+    start: number,
+    count: number,
+    nearest: Float64Array | undefined,
+  ): Float64Array | null {
+    const memory = kernels.enter(program)
+    if (memory === null) return null
+    const { f64, f32 } = memory
+    if (isSingle) packRowsFloat32(rows, start, count, cols, f32, plan.x / 4)
+    else packRows(rows, start, count, cols, f64, plan.x / 8)
+    if (isSingle && nearest !== undefined) {
+      const exactAt = plan.exact / 8
+      for (let i = 0, n = count * cols; i < n; i++) f64[exactAt + i] = rows[start + i]!
+    }
+    kernel(planAt, count, nearest === undefined ? 0 : 1)
+    if (nearest !== undefined) for (let r = 0; r < count; r++) nearest[r] = f64[plan.nearest / 8 + r]!
+    return f64
+  }
+
+  return {
+    dimensions: d,
+    embed(rows, start, count, out, outStart, nearest) {
+      const f64 = runTile(embedTile, rows, start, count, nearest)
+      if (f64 === null) {
+        fallback ??= createFallback()
+        fallback.embed(rows, start, count, out, outStart, nearest)
+        return
+      }
+      const zAt = plan.z / 8
+      for (let r = 0; r < count; r++) {
+        for (let i = 0; i < d; i++) out[outStart + r * d + i] = f64[zAt + r * width + i]!
+      }
+    },
+    logDensities(rows, start, count, out, outStart, nearest) {
+      if (packed === null) refuseDensities()
+      const f64 = runTile(embedAndSumTile, rows, start, count, nearest)
+      if (f64 === null) {
+        fallback ??= createFallback()
+        fallback.logDensities(rows, start, count, out, outStart, nearest)
+        return
+      }
+      for (let r = 0; r < count; r++) {
+        const largest = f64[plan.largest / 8 + r]!
+        out[outStart + r] = Number.isFinite(largest) ? largest + log(f64[plan.sums / 8 + r]!) : largest
+      }
+    },
+  }
+}
+
+/** Sizes and addresses of an embedding in the kernels' memory. */
+function layOutPlan(
+  { landmarks, projection, bandwidth }: EmbeddingModel,
+  precision: Precision,
+  packed: ReturnType<typeof packMixture> | null,
+): { readonly plan: EmbeddingPlan; readonly planAt: number; readonly bytes: number } {
   const { rows: m, cols } = landmarks
   const d = projection.rows
   const isSingle = precision === 'f32'
@@ -116,11 +205,9 @@ function createSimdEmbeddingKernel(
   const panels = panelCount(m, lanes)
   const stride = panels * lanes
   const width = d + (d & 1)
-  const packed = mixture === undefined ? null : packMixture(mixture)
   const k = packed?.k ?? 0
   const groups = Math.ceil(k / MIXTURE_GROUP)
   const padded = groups * MIXTURE_GROUP
-
   const layout = new MemoryLayout()
   const tile = EMBEDDING_TILE_ROWS
   const planAt = layout.float64(EMBEDDING_PLAN_NUMBERS)
@@ -152,89 +239,7 @@ function createSimdEmbeddingKernel(
     ends: layout.float32(tile),
     sums: layout.float64(tile),
   }
-  const program: SimdProgram = {
-    bytes: layout.bytes,
-    load(memory) {
-      const { f64, f32 } = memory
-      writeEmbeddingPlan(plan, memory, planAt)
-      if (isSingle) packPanels(landmarks.data, 0, m, cols, lanes, f32, plan.landmarks / 4)
-      else packPanels(landmarks.data, 0, m, cols, lanes, f64, plan.landmarks / 8)
-      for (let j = 0; j < m; j++) {
-        const to = plan.projection / 8 + j * width
-        for (let i = 0; i < width; i++) f64[to + i] = i < d ? projection.data[i * m + j]! : 0
-      }
-      if (nearestWeights !== undefined) f64.set(nearestWeights, plan.weights / 8)
-      if (packed === null) return
-      f64.set(packed.means, plan.means / 8)
-      f64.set(packed.factors, plan.factors / 8)
-      for (let j = 0; j < padded; j++) {
-        f64[plan.logNormalisers / 8 + j] = j < k ? packed.logNormalisers[j]! : Number.NEGATIVE_INFINITY
-      }
-    },
-  }
-  const xAt = plan.x / (isSingle ? 4 : 8)
-  const exactAt = plan.exact / 8
-  const zAt = plan.z / 8
-  const nearestAt = plan.nearest / 8
-  const largestAt = plan.largest / 8
-  const sumsAt = plan.sums / 8
-  const embedTile = isSingle ? run.embedF32 : run.embedF64
-  const embedAndSumTile = isSingle ? run.embedAndSumF32 : run.embedAndSumF64
-  let fallback: EmbeddingKernel | undefined
-
-  function putRows(
-    { f64, f32 }: KernelMemory,
-    rows: Float64Array,
-    start: number,
-    count: number,
-    nearest: Float64Array | undefined,
-  ): void {
-    if (isSingle) {
-      packRowsFloat32(rows, start, count, cols, f32, xAt)
-      if (nearest === undefined) return
-      for (let i = 0, n = count * cols; i < n; i++) f64[exactAt + i] = rows[start + i]!
-    } else {
-      packRows(rows, start, count, cols, f64, xAt)
-    }
-  }
-
-  return {
-    dimensions: d,
-    embed(rows, start, count, out, outStart, nearest) {
-      const memory = kernels.enter(program)
-      if (memory === null) {
-        fallback ??= createFallback()
-        fallback.embed(rows, start, count, out, outStart, nearest)
-        return
-      }
-      putRows(memory, rows, start, count, nearest)
-      embedTile(planAt, count, nearest === undefined ? 0 : 1)
-      const { f64 } = memory
-      for (let r = 0; r < count; r++) {
-        for (let i = 0; i < d; i++) out[outStart + r * d + i] = f64[zAt + r * width + i]!
-      }
-      if (nearest !== undefined) for (let r = 0; r < count; r++) nearest[r] = f64[nearestAt + r]!
-    },
-    logDensities:
-      packed === null
-        ? refuseDensities
-        : (rows, start, count, out, outStart, nearest) => {
-            const memory = kernels.enter(program)
-            if (memory === null) {
-              fallback ??= createFallback()
-              fallback.logDensities(rows, start, count, out, outStart, nearest)
-              return
-            }
-            putRows(memory, rows, start, count, nearest)
-            embedAndSumTile(planAt, count, nearest === undefined ? 0 : 1)
-            const { f64 } = memory
-            for (let r = 0; r < count; r++) {
-              const largest = f64[largestAt + r]!
-              out[outStart + r] = Number.isFinite(largest) ? largest + log(f64[sumsAt + r]!) : largest
-            }
-            if (nearest !== undefined) for (let r = 0; r < count; r++) nearest[r] = f64[nearestAt + r]!
-          },
-  }
+  return { plan, planAt, bytes: layout.bytes }
 }
 
 /** EmbeddingKernel on typed arrays, for machines without SIMD and as the reference for its bits. */

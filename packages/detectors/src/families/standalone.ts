@@ -7,21 +7,13 @@ import type { Matrix, Rng } from '@oddflow/core'
 import type { Fitted } from '../checked-rows.js'
 import type { DetectorDefinition, DetectorName, FitContext, ModelFact, ModelHead } from '../detector.js'
 import { type Fields, failField } from '../fields.js'
-import type { DetectorModel, FitReport } from '../model.js'
+import type { DetectorModel, FitReport, ModelFrame } from '../model.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
 import type { ConstantName, OptionName, OptionReader } from '../options.js'
 import type { ParametersOf } from '../parameters.js'
-import type { ScalerModel } from '../scaler.js'
 import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer, type ScorerOptions } from '../scorer.js'
 import type { SharedWork } from '../shared-work.js'
-
-interface ModelFrame<Name extends DetectorName> {
-  readonly kind: Name
-  readonly parameters: ParametersOf<Name>
-  readonly scaler: ScalerModel
-  readonly fitReport: FitReport
-}
 
 interface StandaloneAlgorithm<Name extends DetectorName, Part, Workspace> {
   readonly name: Name

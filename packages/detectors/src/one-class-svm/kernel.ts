@@ -5,11 +5,12 @@
  * Each value depends on its two rows alone and has the same bits wherever they stand and whichever comes
  * first (linalg's kernels promise that), so a cached row, its mirror image and a recomputed one agree.
  */
-import { ArgumentError, DataError, exp, type Matrix } from '@oddflow/core'
+import { DataError, exp, type Matrix } from '@oddflow/core'
 import {
   DISTANCE_TILE_ROWS,
   gaussianKernelRows,
   kernelExponentFactor,
+  LARGEST_FLOAT32,
   MemoryLayout,
   matrixTimesVector,
   PANEL_LANES_F64,
@@ -19,8 +20,7 @@ import {
   type SimdKernels,
   type SimdProgram,
   simdKernels,
-  squaredDistances,
-  squaredDistancesOfFour,
+  squaredDistancesOfRows,
 } from '@oddflow/linalg'
 import type { SvmKernel, SvmPrecision } from './fit.js'
 
@@ -46,14 +46,12 @@ export const KERNEL_TILE_ROWS = DISTANCE_TILE_ROWS
 /** Columns of a block of kernel values that is still in the processor's cache when it is used. */
 export const KERNEL_BLOCK_COLUMNS = 512
 
-const LARGEST_FLOAT32 = 3.4028234663852886e38
-
-/** Throws ArgumentError (field `kernel` or `bandwidth`). */
+/** Throws ArgumentError (field `bandwidth`). */
 export function prepareKernel(kernel: SvmKernel, precision: SvmPrecision): PreparedKernel {
   const rounded = precision === 'float32'
-  if (kernel?.kind === 'rbf') return { kind: 'rbf', factor: kernelExponentFactor(kernel.bandwidth), rounded }
-  if (kernel?.kind === 'linear') return { kind: 'linear', rounded }
-  throw new ArgumentError('kernel: expected { kind: "rbf", bandwidth } or { kind: "linear" }', 'kernel')
+  return kernel.kind === 'linear'
+    ? { kind: 'linear', rounded }
+    : { kind: 'rbf', factor: kernelExponentFactor(kernel.bandwidth), rounded }
 }
 
 /**
@@ -79,31 +77,11 @@ export function svmKernelRows(
     }
     if (kernel.rounded) for (let j = 0; j < length; j++) out[j] = Math.fround(out[j]!)
   } else if (kernel.rounded) {
-    distanceRows(x, xStart, xCount, y, yStart, count, dimension, out)
+    squaredDistancesOfRows(x, xStart, xCount, y, yStart, count, dimension, out, 0, count)
     const { factor } = kernel
     for (let j = 0; j < length; j++) out[j] = Math.fround(exp(out[j]! * factor))
   } else {
     gaussianKernelRows(x, xStart, xCount, y, yStart, count, dimension, kernel.factor, out)
-  }
-}
-
-/** Squared distances, laid out as in `svmKernelRows`. */
-function distanceRows(
-  x: Float64Array,
-  xStart: number,
-  xCount: number,
-  y: Float64Array,
-  yStart: number,
-  count: number,
-  dimension: number,
-  out: Float64Array,
-): void {
-  let i = 0
-  for (; i + KERNEL_TILE_ROWS <= xCount; i += KERNEL_TILE_ROWS) {
-    squaredDistancesOfFour(x, xStart + i * dimension, y, yStart, count, dimension, out, i * count, count)
-  }
-  for (; i < xCount; i++) {
-    squaredDistances(x, xStart + i * dimension, y, yStart, count, dimension, out, i * count)
   }
 }
 

@@ -4,7 +4,7 @@
  * RBF: a few rows at a time; a row's score has the same bits in any batch and at any place, and
  * nothing is allocated. Linear: Σ α_i x_i is one vector, summed once for the workspace, and a score is one product.
  */
-import { ArgumentError, asMatrix, checkFinite, type Matrix, type MatrixLike } from '@oddflow/core'
+import type { Matrix } from '@oddflow/core'
 import {
   exponentFactor,
   gaussianKernelRows,
@@ -197,7 +197,6 @@ function addWeighted(
 
 /** Scratch and constants for one model and one caller at a time. */
 export interface OneClassSvmWorkspace {
-  readonly model: OneClassSvmModel
   /** Only for the RBF kernel. */
   readonly kernelSums: KernelSums | null
   /** Σ α_i x_i, length D; only for the linear kernel. */
@@ -224,32 +223,17 @@ export function createOneClassSvmWorkspace(
   const kernelSums = linear
     ? null
     : createKernelSums(supportVectors, dualCoefficients, { bandwidth: kernel.bandwidth, precision, simd })
-  return { model, kernelSums, normal }
+  return { kernelSums, normal }
 }
 
-/**
- * out[i] = f(row i), i < rows.rows; returns `out`. Throws ArgumentError when a row is not finite or not as
- * wide as the model's, when `out` is too short, or when the workspace is another model's.
- */
+/** out[i] = f(row i), i < rows.rows; returns `out`. Rows are finite and as wide as the model's. */
 export function scoreOneClassSvm(
   model: OneClassSvmModel,
-  input: Matrix | MatrixLike,
+  rows: Matrix,
   out: Float64Array,
-  workspace: OneClassSvmWorkspace,
+  { kernelSums, normal }: OneClassSvmWorkspace,
 ): Float64Array {
-  if (workspace.model !== model) {
-    throw new ArgumentError('workspace: made for another model; call createOneClassSvmWorkspace', 'workspace')
-  }
-  const rows = asMatrix(input)
-  const { cols } = model.supportVectors
-  if (rows.cols !== cols && rows.rows > 0) {
-    throw new ArgumentError(`rows: expected ${cols} columns as in training, found ${rows.cols}`, 'rows')
-  }
-  checkFinite(rows, 'rows')
-  if (!(out instanceof Float64Array) || out.length < rows.rows) {
-    throw new ArgumentError(`out: expected a Float64Array of at least ${rows.rows} numbers`, 'out')
-  }
-  const { kernelSums, normal } = workspace
+  const { cols } = rows
   if (kernelSums === null) {
     matrixTimesVector(rows.data, rows.rows, cols, normal, 0, out, 0)
   } else {
