@@ -779,12 +779,12 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       { device: named, folded, features: [], reason: 'whole' },
       '2030-01-02T00:00:00.000000+0000',
     )
-    at.addAlert('oldest', {}, '2001-01-01T00:00:00.000000+0000')
+    at.addAlert('oldest', { id: 'same' }, '2001-01-01T00:00:00.000000+0000')
     await open({}, signedIn, async (page) => {
       const articles = page.locator('#alerts article')
       await page.getByText('oldest').waitFor()
       await articles.last().getByText('Why').click()
-      at.addAlert('middle', {}, '2030-01-01T00:00:00.000000+0000')
+      at.addAlert('middle', { id: 'same' }, '2030-01-01T00:00:00.000000+0000')
       await page.getByText('middle').waitFor({ timeout: 10_000 })
       // the part that was opened, of alerts that have the same id
       expect(await page.locator('#alerts details[open]').count()).toBe(1)
