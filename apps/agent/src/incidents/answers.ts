@@ -31,6 +31,7 @@ import type { FileSystem } from '../files/file-system.js'
 import { lookAt, readTwice, writeBytes, writeStateTwice } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import type { AcceptedRows, AcceptJob } from '../models/accept-rows.js'
+import type { ModelManager } from '../models/model-manager.js'
 import { joinRows } from '../models/train.js'
 import type { AgentVerdict, Decider } from '../pipeline/counters.js'
 import {
@@ -48,11 +49,13 @@ import {
   type MutingAnswer,
 } from './answer.js'
 import { type Incident, kindOfFact } from './incident.js'
-import { contactOf, type IncidentRows, isSameContact } from './incident-rows.js'
+import { contactOf, type IncidentRows, isSameContact, pairsOf } from './incident-rows.js'
 import { deviceText, serviceText } from './sentences.js'
 
 const HOUR_MICROS = 3_600_000_000
 const DEFAULT_HOURS = 24
+/** A scan begins at most so long before its fact, and a flow that began with it may end later. */
+const MARGIN_MICROS = 600_000_000
 /** Facts about many ports or many hosts, or about a device alone, are of their peer, whatever the service. */
 const OF_PEER_ALONE: readonly string[] = ['scan', 'address-taken', 'new-device']
 const REMOTE: AnswerLimits = { answers: ['snooze', 'attack'], hours: 24 }
@@ -98,8 +101,11 @@ export interface AnswerBook {
   /** Whether a fact was stated to be normal. */
   isNormalFact(alert: Alert): boolean
   noteSilenced(): void
-  /** The decision of the model in force, or of an answer's model for a flow that the answer covers. */
-  judging(decider: Decider): Decider
+  /**
+   * The decision of the model in force, or of an answer's model for a flow that the answer covers.
+   * @param models - that are made here, which unlearn the flows of an attack
+   */
+  judging(decider: Decider, models: Pick<ModelManager, 'unlearn'> | null): Decider
   /** Whether the latest decision was one of an answer: such a flow is of no model's training. */
   readonly isOfAnswer: boolean
   /** Rows of attacks on the devices that are chosen. */
@@ -146,6 +152,7 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
   /** By device. */
   let overlays = new Map<string, Overlay[]>()
   const models = new Map(options.models)
+  let learning: Pick<ModelManager, 'unlearn'> | null = null
   let isOfAnswer = false
   let normalFlows = 0
   let silencedAlerts = 0
@@ -298,6 +305,12 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
     const made = answer === 'normal' ? await makeModels(incident.id, given) : null
     const whole = { ...given, ...made }
     await put([...others, whole])
+    if (answer === 'attack')
+      learning?.unlearn(
+        pairsOf(contacts),
+        incident.beginMicros - MARGIN_MICROS,
+        incident.endMicros + MARGIN_MICROS,
+      )
     return { said: [saidOf(whole, incident.device), ...whole.changes] }
   }
   const answerNow = async (
@@ -430,8 +443,9 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
     noteSilenced() {
       silencedAlerts++
     },
-    judging(inner) {
+    judging(inner, models) {
       decider = inner
+      learning = models
       useModels()
       return {
         ...inner,

@@ -7,9 +7,12 @@
  * Kept in `incident-rows.json` of the state folder.
  */
 import { join } from 'node:path'
+import { parseIpv4, parseIpv6 } from '@oddflow/capture'
 import { FormatError } from '@oddflow/core'
+import type { FlowRecord } from '@oddflow/flows'
 import * as v from 'valibot'
 import { type Alert, servicePort } from '../alerts/alert.js'
+import { hashOf } from '../devices/fact-sources.js'
 import { checkVersion } from '../files/state-file.js'
 import { MAXIMUM_CONTACTS } from './incident.js'
 import { serviceText } from './sentences.js'
@@ -19,6 +22,31 @@ export interface Contact {
   readonly device: string
   readonly peer: string
   readonly service: string
+  /** The device's, where it is known. */
+  readonly address?: string
+}
+
+/** A number for the two addresses of a flow, whichever of them began it. */
+export function addressPair(a: Uint32Array, b: Uint32Array): number {
+  return (hashOf(a, 0) ^ hashOf(b, 0)) >>> 0
+}
+
+export function pairOf({ initiatorAddress, responderAddress }: FlowRecord): number {
+  return addressPair(initiatorAddress, responderAddress)
+}
+
+/** Of those contacts whose addresses are known. */
+export function pairsOf(contacts: readonly Contact[]): Set<number> {
+  const wordsOf = (text: string): Uint32Array | null => {
+    const ipv4 = parseIpv4(text)
+    const ipv6 = ipv4 === null ? parseIpv6(text) : Uint32Array.of(0, 0, 0, ipv4)
+    return ipv6 === null ? null : Uint32Array.from(ipv6)
+  }
+  const pairs = contacts.flatMap(({ address = '', peer }) => {
+    const [own, other] = [wordsOf(address), wordsOf(peer)]
+    return own === null || other === null ? [] : [addressPair(own, other)]
+  })
+  return new Set(pairs)
 }
 
 /** Of one incident. */
@@ -58,6 +86,7 @@ export function contactOf({ device, peer, flow }: Alert): Contact {
     device: device.mac ?? device.address,
     peer,
     service: serviceText(flow.protocol, servicePort(flow)),
+    address: device.address,
   }
 }
 
@@ -157,7 +186,7 @@ const RowSchema = v.pipe(
 )
 export const KeptRowsEntries = {
   contacts: v.pipe(
-    v.array(v.object({ device: text, peer: text, service: text })),
+    v.array(v.object({ device: text, peer: text, service: text, address: v.exactOptional(text) })),
     v.maxLength(MAXIMUM_CONTACTS),
   ),
   rows: v.pipe(

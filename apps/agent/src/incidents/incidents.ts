@@ -38,7 +38,7 @@ import {
   MAY_BE_NORMAL,
   seriousKinds,
 } from './incident.js'
-import { type Contact, contactOf, type IncidentRows, isSameContact } from './incident-rows.js'
+import { type Contact, contactOf, type IncidentRows, isSameContact, pairOf } from './incident-rows.js'
 import { deviceText, namedFact, serviceText, sizeText, spanText, summaryOf } from './sentences.js'
 
 export interface IncidentBook {
@@ -73,9 +73,9 @@ interface IncidentBookOptions {
   readonly known: readonly Incident[]
   readonly explain: AlertExplainer
   /** Keeps what answers are about. */
-  readonly rows: Pick<IncidentRows, 'note' | 'noteFlow'>
-  /** A flow that a device's model may have learned turned out to be part of an attack. */
-  readonly onAttackRow?: (device: string, row: Float64Array) => void
+  readonly rows: Pick<IncidentRows, 'note' | 'noteFlow' | 'of'>
+  /** A flow that a device's model may have learned turned out to be part of an attack. @param pair - of its addresses (addressPair) */
+  readonly onAttackFlow?: (pair: number, startMicros: number) => void
   readonly localNetworks: readonly Network[]
   /** The answer for which an incident is not reported now. */
   readonly mutedBy: (incident: Incident) => MutingAnswer | null
@@ -147,7 +147,7 @@ export function createIncidentBook({
   known,
   explain,
   rows,
-  onAttackRow,
+  onAttackFlow,
   localNetworks,
   mutedBy,
   onChange,
@@ -164,7 +164,7 @@ export function createIncidentBook({
   let latestMicros = 0
   for (const incident of known) {
     if (incident.state === 'over') over.push(incident)
-    else active.set(incident.key, workingOf(incident))
+    else active.set(incident.key, workingOf(incident, attacksOf(incident, rows.of(incident.id).contacts)))
   }
 
   const report = (incident: Incident, change: IncidentChange): void => {
@@ -243,7 +243,7 @@ export function createIncidentBook({
     )
     for (const flow of found) {
       rows.noteFlow(incident.id, flow.contact, flow.row)
-      onAttackRow?.(flow.contact.device, flow.row)
+      onAttackFlow?.(flow.pair, flow.startMicros)
       held.splice(held.indexOf(flow), 1)
     }
   }
@@ -319,7 +319,9 @@ export function createIncidentBook({
         changes++
         return true
       }
-      if (record.row !== null) held.push({ ...flow, row: record.row.slice() })
+      const { startMicros } = record
+      if (record.row !== null)
+        held.push({ ...flow, startMicros, pair: pairOf(record), row: record.row.slice() })
       if (held.length > MAXIMUM_HELD) held.shift()
       return false
     },
@@ -334,6 +336,7 @@ export function createIncidentBook({
     },
     clockSet(byMicros) {
       latestMicros += byMicros
+      for (const flow of held) flow.startMicros += byMicros
       for (const working of active.values()) {
         const { incident } = working
         working.reportedMicros += byMicros
@@ -372,6 +375,8 @@ interface HeldFlow {
   readonly initiator: End
   readonly responder: End
   readonly isNewContact: boolean
+  startMicros: number
+  readonly pair: number
   readonly row: Float64Array
 }
 
@@ -397,12 +402,13 @@ function heldFlowOf(
     protocolName(record.protocol),
     Math.min(record.initiatorPort, record.responderPort),
   )
-  return { contact: { device: device.key, peer: peer.address, service }, initiator, responder }
+  const contact = { device: device.key, peer: peer.address, service, address: device.address }
+  return { contact, initiator, responder }
 }
 
 /** Whether a flow is with a contact of an incident, whichever of the two ends that is seen from. */
 function isPartOf(
-  flow: Omit<HeldFlow, 'row'>,
+  flow: Pick<HeldFlow, 'contact' | 'initiator' | 'responder' | 'isNewContact'>,
   { contact: attack, isScan, isOfHosts }: AttackContact,
 ): boolean {
   const { contact, initiator, responder, isNewContact } = flow
@@ -415,14 +421,24 @@ function isPartOf(
   )
 }
 
-function workingOf(incident: Incident): Working {
+/** Of an earlier run. */
+function attacksOf(incident: Incident, contacts: readonly Contact[]): AttackContact[] {
+  if (seriousKinds(incident).length === 0) return []
+  const { facts } = incident
+  const isScan = facts.some(({ rule }) => SCANS.includes(rule))
+  const isOfHosts = (device: string): boolean =>
+    facts.some(({ rule, key }) => rule === 'host-scan' && key === device)
+  return contacts.map((contact) => ({ contact, isScan, isOfHosts: isOfHosts(contact.device) }))
+}
+
+function workingOf(incident: Incident, attacks: AttackContact[] = []): Working {
   return {
     incident,
     strongest: null,
     volume: noVolume(0),
     nextVolumeBytes: VOLUME_BYTES,
     reportedMicros: 0,
-    attacks: [],
+    attacks,
     waitsMicros: null,
   }
 }

@@ -18,6 +18,7 @@ import type { Network } from '@oddflow/program'
 import type { AlertExplainer } from '../alerts/eve.js'
 import type { BudgetSettings, DeviceSettings, LearningSettings } from '../config/settings.js'
 import { createDevice, type Device, isEstablished } from '../devices/device.js'
+import { pairOf } from '../incidents/incident-rows.js'
 import type { Log } from '../log.js'
 import type { Decider } from '../pipeline/counters.js'
 import { createJudgingModel, createRoomDecider, type NamedModel } from './judging.js'
@@ -314,7 +315,8 @@ export class ModelManager implements Decider {
     learning.isDirty = true
     if (record.row !== null) {
       // of what a watched device does that is new, and was alerted, hardly anything may make its model wider
-      if (!novel || device.state === 'learning' || isNovelTaken(learning, micros)) reservoir.add(record.row)
+      if (!novel || device.state === 'learning' || isNovelTaken(learning, micros))
+        reservoir.add(record.row, record.startMicros, pairOf(record))
       if (noteOf(learning, 'hasModel') === 1) {
         setNote(learning, 'provingFlows', noteOf(learning, 'provingFlows') + 1)
         if (novel) setNote(learning, 'provingNovel', noteOf(learning, 'provingNovel') + 1)
@@ -387,9 +389,11 @@ export class ModelManager implements Decider {
     this.#saving = this.#saving.then(() => work(this.#options.store)).catch(() => undefined)
   }
 
-  /** A flow that was noted is one that no model is to learn. */
-  unlearn = (device: string, row: Float64Array): void => {
-    this.#scopeOf(device).learning?.reservoir.remove(row)
+  /** No model is to learn the flows between these addresses (addressPair) that began in this time. */
+  unlearn = (pairs: ReadonlySet<number>, fromMicros: number, toMicros: number): void => {
+    for (const { learning } of this.#registry.all())
+      if (learning !== null && learning.reservoir.removeFlows(pairs, fromMicros, toMicros) > 0)
+        learning.isDirty = true
   }
 
   /** Whether the device's model has shown that it keeps its promise, or was judged (progress.ts); null where that is not asked of it. */
@@ -422,6 +426,7 @@ export class ModelManager implements Decider {
       if (record !== null) record.trainedAtMicros += byMicros
       if (of.learning === null) continue
       of.learning.isDirty = true
+      of.learning.reservoir.clockSet(byMicros)
       for (const note of ['firstMicros', 'seenMicros', 'lastMicros', 'novelTakenMicros'] as const) {
         setNote(of.learning, note, noteOf(of.learning, note) + byMicros)
       }

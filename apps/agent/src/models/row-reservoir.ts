@@ -4,7 +4,8 @@
  *
  * Vitter, "Random sampling with a reservoir" (ACM TOMS 11, 1985), Algorithm R. Chance is a function of the seed and
  * the row's number alone, so a reservoir that was written and read goes on as if nothing had been. Places grow by
- * doubling up to `capacity`. A row is D float64 numbers and the number of its arrival: 8(D + 1) bytes.
+ * doubling up to `capacity`. A row is D float64 numbers, the number of its arrival, and of its flow the start and the pair of
+ * addresses: 8(D + 3) bytes.
  *
  * Written as safetensors with a checksum: damage is found, and a damaged file is no reservoir.
  */
@@ -17,14 +18,17 @@ import {
   type Matrix,
   matrixOf,
   type OnePacketRule,
+  type Tensor,
 } from '@oddflow/core'
 import { MAXIMUM_SERVICES } from '@oddflow/flows'
 
 export interface RowReservoir {
-  /** Takes D numbers, which are copied or let go. */
-  add(row: Float64Array): void
-  /** Takes out a row that is equal, where there is one: as if it had never come, but for `seen`. */
-  remove(row: Float64Array): void
+  /** Takes D numbers, which are copied or let go. @param pair - of the flow's addresses (addressPair) */
+  add(row: Float64Array, startMicros?: number, pair?: number): void
+  /** Takes out rows of flows between these addresses that began in this time: as if they had never come, but for `seen`. Returns how many. */
+  removeFlows(pairs: ReadonlySet<number>, fromMicros: number, toMicros: number): number
+  /** The packets' clock was set by so much. */
+  clockSet(byMicros: number): void
   /** A flow of one packet to this service. */
   addOnePacket(service: string): void
   /** n × D, a copy, in the order of their coming. */
@@ -56,7 +60,7 @@ export function reservoirBytes({
   dimension,
   capacity,
 }: Pick<ReservoirShape, 'dimension' | 'capacity'>): number {
-  return 8 * (dimension + 1) * capacity
+  return 8 * (dimension + 3) * capacity
 }
 
 export function createRowReservoir(shape: ReservoirShape): RowReservoir {
@@ -65,17 +69,24 @@ export function createRowReservoir(shape: ReservoirShape): RowReservoir {
     seen: 0,
     rows: new Float64Array(0),
     numbers: new Float64Array(0),
+    starts: new Float64Array(0),
+    pairs: new Float64Array(0),
     onePacketFlows: 0,
     services: new Map(),
     notes: new Map(),
   })
 }
 
+/** A number of each row. */
+const COLUMNS = ['numbers', 'starts', 'pairs'] as const
+
 interface Contents {
   count: number
   seen: number
   rows: Float64Array
   numbers: Float64Array
+  starts: Float64Array
+  pairs: Float64Array
   onePacketFlows: number
   readonly services: Map<string, number>
   readonly notes: Map<string, number>
@@ -92,36 +103,44 @@ function reservoirOf({ dimension, capacity, seed }: ReservoirShape, contents: Co
     const places = contents.numbers.length
     if (contents.count < places || places === capacity) return
     const more = Math.min(capacity, Math.max(FIRST_ROWS, 2 * places))
-    const rows = new Float64Array(more * dimension)
-    rows.set(contents.rows)
-    contents.rows = rows
-    const numbers = new Float64Array(more)
-    numbers.set(contents.numbers)
-    contents.numbers = numbers
+    const grown = (from: Float64Array, length: number): Float64Array => {
+      const into = new Float64Array(length)
+      into.set(from)
+      return into
+    }
+    contents.rows = grown(contents.rows, more * dimension)
+    for (const column of COLUMNS) contents[column] = grown(contents[column], more)
   }
   const inOrder = (): Uint32Array =>
     Uint32Array.from({ length: contents.count }, (_, i) => i).sort(
       (a, b) => contents.numbers[a] - contents.numbers[b],
     )
   return {
-    add(row) {
+    add(row, startMicros = Number.NaN, pair = 0) {
       makeRoom()
       const place = placeFor()
       if (place >= 0) {
         contents.rows.set(row, place * dimension)
         contents.numbers[place] = contents.seen
+        contents.starts[place] = startMicros
+        contents.pairs[place] = pair
       }
       contents.seen++
     },
-    remove(row) {
-      const { rows, numbers } = contents
-      for (let place = 0; place < contents.count; place++) {
-        if (!row.every((value, i) => Object.is(value, rows[place * dimension + i]))) continue
-        contents.count--
-        rows.copyWithin(place * dimension, contents.count * dimension, (contents.count + 1) * dimension)
-        numbers[place] = numbers[contents.count]
-        return
+    removeFlows(pairs, fromMicros, toMicros) {
+      const { rows, starts } = contents
+      const before = contents.count
+      for (let place = before - 1; place >= 0; place--) {
+        const isOfTime = starts[place] >= fromMicros && starts[place] <= toMicros
+        if (!isOfTime || !pairs.has(contents.pairs[place])) continue
+        const last = --contents.count
+        rows.copyWithin(place * dimension, last * dimension, (last + 1) * dimension)
+        for (const column of COLUMNS) contents[column][place] = contents[column][last]
       }
+      return before - contents.count
+    },
+    clockSet(byMicros) {
+      for (let place = 0; place < contents.count; place++) contents.starts[place] += byMicros
     },
     addOnePacket(service) {
       contents.onePacketFlows++
@@ -147,23 +166,26 @@ function reservoirOf({ dimension, capacity, seed }: ReservoirShape, contents: Co
       return contents.seen
     },
     get bytes() {
-      return contents.rows.byteLength + contents.numbers.byteLength
+      return contents.rows.byteLength + COLUMNS.reduce((sum, column) => sum + contents[column].byteLength, 0)
     },
     notes: contents.notes,
     encode() {
       const { count, seen, onePacketFlows, services, notes } = contents
       const rows = contents.rows.slice(0, count * dimension)
-      const numbers = contents.numbers.slice(0, count)
+      const columns = COLUMNS.map((column) => contents[column].slice(0, count))
       const facts = JSON.stringify({ seen, onePacketFlows, services: [...services], notes: [...notes] })
       return encodeSafetensors({
-        tensors: new Map([
+        tensors: new Map<string, Tensor>([
           ['rows', { dtype: 'F64', shape: [count, dimension], data: rows }],
-          ['numbers', { dtype: 'F64', shape: [count], data: numbers }],
+          ...COLUMNS.map(
+            (column, i) =>
+              [column, { dtype: 'F64', shape: [count], data: columns[i] as Float64Array }] as const,
+          ),
         ]),
         metadata: new Map([
           ['kind', KIND],
           ['facts', facts],
-          ['crc32', String(checksum(rows, numbers, facts))],
+          ['crc32', String(checksum([rows, ...columns], facts))],
         ]),
       })
     },
@@ -176,18 +198,22 @@ export function decodeRowReservoir(bytes: Uint8Array, shape: ReservoirShape): Ro
     throw new FormatError('rows', message)
   }
   const { tensors, metadata } = decodeSafetensors(bytes)
-  const rows = tensors.get('rows')
-  const numbers = tensors.get('numbers')
   const text = metadata.get('facts') ?? ''
-  if (metadata.get('kind') !== KIND || rows?.dtype !== 'F64' || numbers?.dtype !== 'F64') {
+  const rows = tensors.get('rows')
+  // rows of an earlier version have no starts and no pairs
+  const columns = COLUMNS.flatMap((column) => tensors.get(column) ?? [])
+  const [numbers, starts, pairs] = columns
+  const isOfNumbers = [rows, ...columns].every((tensor) => tensor?.dtype === 'F64')
+  if (metadata.get('kind') !== KIND || rows === undefined || numbers === undefined || !isOfNumbers) {
     return refuse(`expected ${KIND}`)
   }
   const [count, dimension] = rows.shape
-  if (dimension !== shape.dimension || numbers.shape[0] !== count) {
+  if (dimension !== shape.dimension || columns.some((column) => column.shape[0] !== count)) {
     return refuse(`expected rows of ${shape.dimension} numbers, found ${dimension}`)
   }
   if (count > shape.capacity) return refuse(`expected at most ${shape.capacity} rows, found ${count}`)
-  if (metadata.get('crc32') !== String(checksum(rows.data, numbers.data, text))) {
+  const data = [rows, ...columns].map((tensor) => tensor.data as Float64Array)
+  if (metadata.get('crc32') !== String(checksum(data, text))) {
     return refuse('the checksum does not match: the file is damaged')
   }
   const facts = JSON.parse(text) as {
@@ -200,16 +226,19 @@ export function decodeRowReservoir(bytes: Uint8Array, shape: ReservoirShape): Ro
   return reservoirOf(shape, {
     count,
     seen: facts.seen,
-    rows: rows.data,
-    numbers: numbers.data,
+    rows: rows.data as Float64Array,
+    numbers: numbers.data as Float64Array,
+    starts: (starts?.data as Float64Array | undefined) ?? new Float64Array(count).fill(Number.NaN),
+    pairs: (pairs?.data as Float64Array | undefined) ?? new Float64Array(count),
     onePacketFlows: facts.onePacketFlows,
     services: new Map(facts.services),
     notes: new Map(facts.notes),
   })
 }
 
-function checksum(rows: Float64Array, numbers: Float64Array, facts: string): number {
+function checksum(columns: readonly Float64Array[], facts: string): number {
   const bytes = (data: Float64Array): Uint8Array =>
     new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
-  return crc32(new TextEncoder().encode(facts), crc32(bytes(numbers), crc32(bytes(rows))))
+  const sum = columns.reduce((crc, column) => crc32(bytes(column), crc), crc32(new Uint8Array(0)))
+  return crc32(new TextEncoder().encode(facts), sum)
 }

@@ -82,7 +82,9 @@ export async function openAlerting(options: AlertingOptions): Promise<Alerting> 
           known,
           explain,
           rows,
-          ...(models === null ? {} : { onAttackRow: models.unlearn }),
+          ...(models === null
+            ? {}
+            : { onAttackFlow: (pair, micros) => models.unlearn(new Set([pair]), micros, micros) }),
           localNetworks: settings.localNetworks,
           mutedBy: answers.mutedBy,
           onChange(incident, change) {

@@ -153,7 +153,7 @@ async function openRun(
   const { answers, rows } = await openAnswers(settings, environment, () => incidents?.all() ?? [])
   const opened = await openModels(settings, environment, first, thresholds, earlier, answers.attackRows)
   const { explain, room: models, known, forAnnouncements } = opened
-  const decider = answers.judging(opened.decider)
+  const decider = answers.judging(opened.decider, models)
   const input = openInput(settings, environment)
   const alertLog = await openLog(settings, environment, memory.queueBytes)
   const eve = await openEve(environment, settings.eve)

@@ -19,6 +19,7 @@ import { ANSWER_NAMES, type Answer, answersPathIn, decodeAnswers } from '../../s
 import { createAnswerBook, readAnswers } from '../../src/incidents/answers.js'
 import type { Incident } from '../../src/incidents/incident.js'
 import {
+  addressPair,
   createIncidentRows,
   decodeIncidentRows,
   type KeptRows,
@@ -232,7 +233,7 @@ it('answers by a broker are a snooze or an attack, once; all others are ignored 
 describe('"this is normal"', () => {
   it('makes such flows normal with that peer and service alone, says what changes, and is taken back', async () => {
     const { book, note, folder } = await openBook()
-    const decider = book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'))
+    const decider = book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'), null)
     const [rows, later] = [unusual(17, 3), unusual(10, 3, 8)]
     for (const row of rows) note(1, row)
     expect(later.every((row) => isNovel(decider, row))).toBe(true)
@@ -247,7 +248,7 @@ describe('"this is normal"', () => {
     expect(later.every((row) => isNovel(decider, row, '198.51.100.2'))).toBe(true)
     expect(unusual(10, 9).every((row) => isNovel(decider, row))).toBe(true)
     const again = await openBook({ folder })
-    const restarted = again.book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'))
+    const restarted = again.book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'), null)
     expect(later.filter((row) => !isNovel(restarted, row))).toEqual(normal)
     again.book.tick()
     await again.book.idle()
@@ -259,12 +260,12 @@ describe('"this is normal"', () => {
 
   it('is made again of another model in force, or where its own is damaged, which goes on judging until then', async () => {
     const { book, note, folder } = await openBook()
-    book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'))
+    book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'), null)
     const rows = unusual(17, 3)
     for (const row of rows) note(1, row)
     await book.answer({ incident: id(1), answer: 'normal' })
     const next = await openBook({ folder })
-    const decider = next.book.judging(deciderOf(models[1] as SavedModel, 'fedcba9876543210'))
+    const decider = next.book.judging(deciderOf(models[1] as SavedModel, 'fedcba9876543210'), null)
     expect(rows.some((row) => isNovel(decider, row))).toBe(false)
     next.book.tick()
     await next.book.idle()
@@ -274,7 +275,7 @@ describe('"this is normal"', () => {
     writeFileSync(join(folder, 'answers', name as string), 'damaged')
     const last = await openBook({ folder })
     expect(last.log.lines.join()).toMatch(/is damaged; the model of an answer is made again/)
-    const mended = last.book.judging(deciderOf(models[1] as SavedModel, 'fedcba9876543210'))
+    const mended = last.book.judging(deciderOf(models[1] as SavedModel, 'fedcba9876543210'), null)
     expect(rows.every((row) => isNovel(mended, row))).toBe(true)
     last.book.tick()
     await last.book.idle()
@@ -283,7 +284,7 @@ describe('"this is normal"', () => {
 
   it('and "attack" of the same flows contradict each other, which is told', async () => {
     const { book, note } = await openBook()
-    book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'))
+    book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'), null)
     for (const row of unusual(17, 3)) for (const n of [1, 2]) note(n, row)
     await book.answer({ incident: id(1), answer: 'attack' })
     await expect(book.answer({ incident: id(2), answer: 'normal' })).rejects.toThrow(
@@ -326,7 +327,7 @@ describe('"this is normal"', () => {
   it('is refused without flows, and where it cannot be kept nothing has changed', async () => {
     const faults = noFaults()
     const { book, note, folder } = await openBook({ files: faultyFiles(faults) })
-    const decider = book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'))
+    const decider = book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'), null)
     await expect(book.answer({ incident: id(1), answer: 'normal' })).rejects.toThrow(/not kept any more/)
     const rows = unusual(17, 3)
     for (const row of rows) note(1, row)
@@ -426,6 +427,27 @@ describe('rows of an attack', () => {
     checkAttacks(models[0] as SavedModel, unusual(3, 9))
     // rows of other features say nothing of this model
     checkAttacks(models[0] as SavedModel, [new Float64Array(5)])
+  })
+
+  it('go from what devices have learned: all flows between its addresses in its time', async () => {
+    const { book, note } = await openBook({
+      incidents: [incidentOf(1, { beginMicros: now - 60_000_000, endMicros: now }), incidentOf(2)],
+    })
+    const [row] = unusual(1, 9) as [Float64Array]
+    note(1, row)
+    note(2, row)
+    const unlearned: unknown[] = []
+    book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'), {
+      unlearn: (...what) => unlearned.push(what),
+    })
+    await book.answer({ incident: id(2), answer: 'snooze' })
+    expect(unlearned).toEqual([])
+    await book.answer({ incident: id(1), answer: 'attack' })
+    const pair = addressPair(
+      Uint32Array.of(0, 0, 0, parseIpv4(peer) ?? 0),
+      Uint32Array.of(0, 0, 0, parseIpv4(camera.address) ?? 0),
+    )
+    expect(unlearned).toEqual([[new Set([pair]), now - 660_000_000, now + 600_000_000]])
   })
 
   it('are those of the devices that are asked for', async () => {

@@ -13,7 +13,7 @@ import {
   MAXIMUM_ACTIVE,
   MAXIMUM_OVER,
 } from '../../src/incidents/incident.js'
-import { createIncidentRows } from '../../src/incidents/incident-rows.js'
+import { createIncidentRows, type KeptRows, pairOf } from '../../src/incidents/incident-rows.js'
 import { createIncidentBook } from '../../src/incidents/incidents.js'
 import { createIncidentKeeper, pathIn, readIncidents } from '../../src/incidents/keep-incidents.js'
 import { temporaryFolder } from '../support/folder.js'
@@ -32,15 +32,16 @@ interface Reported {
 function gathering(
   known: readonly Incident[] = [],
   nearestBytes: { initiator: number; responder: number } | null = null,
+  kept: KeptRows | null = null,
 ) {
   const reported: Reported[] = []
-  const rows = createIncidentRows()
+  const rows = createIncidentRows(new Map(kept === null ? [] : known.map(({ id }) => [id, kept] as const)))
   const muted = { kind: '' }
   const unlearned: unknown[] = []
   const book = createIncidentBook({
     known,
     rows,
-    onAttackRow: (device, row) => unlearned.push([device, row[0]]),
+    onAttackFlow: (pair, startMicros) => unlearned.push([pair, startMicros]),
     localNetworks: [parseNetwork('192.0.2.0/24')],
     mutedBy: ({ kind }) => (kind === muted.kind ? 'snooze' : null),
     explain: () => ({
@@ -342,6 +343,7 @@ describe('an incident', () => {
       device: '02:00:00:00:00:66',
       peer: '192.0.2.10',
       service: 'tcp port 1',
+      address: '192.0.2.66',
     })
     // what the scanner has used before is no part of the scan
     expect(book.noteHeld(flow(53), false)).toBe(false)
@@ -359,14 +361,15 @@ describe('an incident', () => {
       row: Float64Array.of(host),
     })
     for (const host of [20, 21, 22, 22]) book.noteHeld(to(host), true)
+    book.clockSet(SECOND)
     const device = { mac: '02:00:00:00:00:01', address: '192.0.2.10' }
     const id = note(0, fact('host-scan', '16 hosts were contacted', { device, peer: '192.0.2.29' })) ?? ''
     expect([book.noteHeld(to(30), true), book.noteHeld(to(22), false)]).toEqual([true, false])
     expect(rows.of(id).rows.map(({ row }) => row[0])).toEqual([20, 21, 30])
-    expect(unlearned).toEqual([
-      ['02:00:00:00:00:01', 20],
-      ['02:00:00:00:00:01', 21],
-    ])
+    expect(unlearned).toEqual([20, 21].map((host) => [pairOf(to(host)), to(host).startMicros + SECOND]))
+    // over a restart
+    const again = gathering(structuredClone([...book.all()]), null, rows.of(id))
+    expect([again.book.noteHeld(to(31), true), again.book.noteHeld(to(22), false)]).toEqual([true, false])
   })
 
   it('of a new device keeps none of its flows, which are what its model learns', () => {

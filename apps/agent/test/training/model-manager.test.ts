@@ -132,7 +132,7 @@ describe('a manager of models', () => {
     expect(room.report()).toMatchObject({
       owners: { waiting: 0, learning: 2, withModel: 2 },
       trainings: { accepted: 2, unsettled: 0, failed: 0 },
-      reservoirBytes: 128 * 8 * 6 * 2,
+      reservoirBytes: 128 * 8 * 8 * 2,
     })
     a.state = 'watching'
     b.state = 'ready'
@@ -291,7 +291,7 @@ describe('a manager of models', () => {
   it('keeps within its memory: who finds no place waits, and gets one when it is free', async () => {
     const limits = {
       rowsPerScope: 200,
-      memoryBytes: 2 * 8 * 6 * 200,
+      memoryBytes: 2 * 8 * 8 * 200,
       trainWithinSeconds: 10,
       maximumModels: 8,
     }
@@ -310,7 +310,7 @@ describe('a manager of models', () => {
   describe('where places are short', () => {
     /** Given by their makers. */
     const own = (n: number): Device => createDevice(`00${keyOf(n).slice(2)}`, `192.168.0.${n}`, START)
-    const few = { rowsPerScope: 200, memoryBytes: 2 * 8 * 6 * 200, trainWithinSeconds: 10, maximumModels: 8 }
+    const few = { rowsPerScope: 200, memoryBytes: 2 * 8 * 8 * 200, trainWithinSeconds: 10, maximumModels: 8 }
     const learners = (room: ModelManager): string[] =>
       room
         .owners()

@@ -11,7 +11,7 @@ import {
 const shape = { dimension: 3, capacity: 50, seed: 7 }
 const rowOf = (i: number): Float64Array => Float64Array.of(i, i / 3, -i)
 const filled = (rows: number, from = createRowReservoir(shape), first = 0): RowReservoir => {
-  for (let i = first; i < first + rows; i++) from.add(rowOf(i))
+  for (let i = first; i < first + rows; i++) from.add(rowOf(i), 1000 * i, i % 5)
   return from
 }
 
@@ -39,21 +39,26 @@ describe('a reservoir of rows', () => {
     expect(Math.abs(sum / 10_000 - 249.5)).toBeLessThan(6)
   })
 
-  it('gives up a row that is equal, and goes on with the others in order', () => {
+  it('gives up the rows of flows between two addresses in a time, and goes on with the others in order', () => {
     const reservoir = filled(20)
-    for (const i of [0, 7, 19, 7, 99]) reservoir.remove(rowOf(i))
+    expect(reservoir.removeFlows(new Set([0, 2, 7]), 2000, 15_000)).toBe(6)
+    expect(reservoir.removeFlows(new Set([0, 2, 7]), 2000, 15_000)).toBe(0)
     const left = (): number[] => {
       const { rows, data } = reservoir.rows()
       return Array.from({ length: rows }, (_, i) => data[3 * i] ?? Number.NaN)
     }
-    const expected = Array.from({ length: 20 }, (_, i) => i).filter((i) => ![0, 7, 19].includes(i))
+    const expected = Array.from({ length: 20 }, (_, i) => i).filter((i) => ![2, 5, 7, 10, 12, 15].includes(i))
     expect(left()).toEqual(expected)
     reservoir.add(rowOf(20))
     expect(left()).toEqual([...expected, 20])
     const again = decodeRowReservoir(reservoir.encode(), shape)
     expect(again.rows()).toEqual(reservoir.rows())
-    for (let i = 0; i < 21; i++) reservoir.remove(rowOf(i))
-    expect(reservoir.count).toBe(0)
+    // the clock was set, and a row whose flow is not known stays
+    again.clockSet(1_000_000)
+    again.add(rowOf(21))
+    expect(again.removeFlows(new Set([0, 1, 2, 3, 4]), 0, 999_999)).toBe(0)
+    again.removeFlows(new Set([0, 1, 2, 3, 4]), 1_000_000, 2_000_000)
+    expect([...again.rows().data]).toEqual([...rowOf(20), ...rowOf(21)])
   })
 
   it('takes no more than it says', () => {
