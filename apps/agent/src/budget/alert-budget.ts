@@ -1,17 +1,14 @@
 /**
- * AlertBudget: the thresholds of an agent that was told how many false alerts a day are bearable.
+ * AlertBudget: the thresholds of an agent that allows so many false alerts a day.
  *
- * With a calibration file the thresholds stand from the start, or the run is refused. Without one the agent
- * calibrates itself: all that it sees counts as normal, the model's own threshold decides meanwhile, and after
- * `calibrateHours` of watching the budget's thresholds take over, as soon as there are flows enough for them. A
- * threshold of a tail fit is replaced by a conformal one when there are flows enough for that; then calibrating is
- * over. Nothing that comes later moves a threshold, so an attack cannot make itself normal by going on for long.
+ * With a calibration file the thresholds stand from the start, or the run is refused. Without one the agent calibrates itself:
+ * all that it sees counts as normal, the model's own threshold decides, and after `calibrateHours` of watching the budget's
+ * thresholds take over, as soon as there are flows enough. A threshold of a tail fit is replaced by a conformal one when there
+ * are flows enough for that; then calibrating is over. Nothing that comes later moves a threshold, so an attack cannot make
+ * itself normal. What has been calibrated is kept every few minutes of watching; a kill loses the last few.
  *
- * What has been calibrated is kept in the state folder every few minutes of watching. A kill loses the last few.
- *
- * The report says what was achieved: novel scores since the thresholds stand, a day (and device), with an exact
- * Poisson interval. True alerts are among them, so the rate of false ones is that or lower. Flows of one packet,
- * which have no score, are outside the budget.
+ * The report has novel scores since the thresholds stand, a day (and device), with an exact Poisson interval. True alerts are
+ * among them. Flows of one packet have no score and are outside the budget.
  */
 
 import { join } from 'node:path'
@@ -32,6 +29,7 @@ import type { Log } from '../log.js'
 import type { Metric } from '../pipeline/component.js'
 import {
   type Calibration,
+  type Calibrator,
   createCalibrator,
   decodeCalibration,
   encodeCalibration,
@@ -103,64 +101,44 @@ const LONGEST_SILENCE_MICROS = MICROS_PER_HOUR
 
 /** Throws DataError where a given calibration does not carry the budget. */
 export function createAlertBudget(options: AlertBudgetOptions): Thresholds {
-  const { settings, given, log, localNetworks } = options
-  let calibrator = given === null ? createCalibrator(options.model, options.kept) : null
-  const calibration = given ?? options.kept
-  let calibrated = {
-    flows: calibration?.scores.count ?? 0,
-    watchedMicros: calibration?.watchedMicros ?? 0,
-  }
-  let current: BudgetThresholds | null = null
-  let scores: TailScores | null = given?.scores ?? null
-  let flowsNeeded: number | null = null
-  let lastReason = ''
-  let latestMicros: number | null = null
-  let attemptAtMicros = settings.calibrateHours * MICROS_PER_HOUR
-  let saveAtMicros = calibrated.watchedMicros + SAVE_MICROS
-  let saving: Promise<void> = Promise.resolve()
-  let alerts = 0
-  let watchedMicros = 0
-  const devices = new Set<string>()
+  return new AlertBudget(options)
+}
 
-  const save = (): void => {
-    if (calibrator === null || options.save === null) return
-    const snapshot = calibrator.snapshot()
-    const write = options.save
-    saving = saving.then(() => write(snapshot))
-  }
-  const adopt = (snapshot: Calibration): void => {
-    const { thresholds, refusal } = budgetThresholds(settings, snapshot)
-    if (thresholds === null) {
-      flowsNeeded = refusal.rowsNeeded
-      if (refusal.reason !== lastReason) log.info(`alert budget: still calibrating: ${refusal.reason}`)
-      lastReason = refusal.reason
+class AlertBudget implements Thresholds {
+  readonly #options: AlertBudgetOptions
+  /** null when calibrating is over. */
+  #calibrator: Calibrator | null
+  #calibrated: { readonly flows: number; readonly watchedMicros: number }
+  /** null while calibrating. */
+  #current: BudgetThresholds | null = null
+  #scores: TailScores | null
+  #flowsNeeded: number | null = null
+  #lastReason = ''
+  #latestMicros: number | null = null
+  #attemptAtMicros: number
+  #saveAtMicros: number
+  #saving: Promise<void> = Promise.resolve()
+  #alerts = 0
+  /** Since the thresholds stand. */
+  #watchedMicros = 0
+  readonly #devices = new Set<string>()
+
+  constructor(options: AlertBudgetOptions) {
+    const { settings, given, kept } = options
+    this.#options = options
+    this.#calibrator = given === null ? createCalibrator(options.model, kept) : null
+    const calibration = given ?? kept
+    this.#calibrated = {
+      flows: calibration?.scores.count ?? 0,
+      watchedMicros: calibration?.watchedMicros ?? 0,
+    }
+    this.#scores = given?.scores ?? null
+    this.#attemptAtMicros = settings.calibrateHours * MICROS_PER_HOUR
+    this.#saveAtMicros = this.#calibrated.watchedMicros + SAVE_MICROS
+    if (given === null) {
+      this.#attempt()
       return
     }
-    const isFirst = current === null
-    current = thresholds
-    scores = snapshot.scores
-    flowsNeeded = null
-    const { method, value, expectedRate } = thresholds.strictest
-    log.info(
-      `alert budget: threshold ${value} (${method}, ${calibrated.flows} flows, rate ${expectedRate.toPrecision(3)})`,
-    )
-    if (isFirst) {
-      alerts = 0
-      watchedMicros = 0
-    }
-    if (method === 'conformal' && calibrator !== null) {
-      save()
-      calibrator = null
-    }
-  }
-  const attempt = (): void => {
-    if (calibrator === null || calibrated.watchedMicros < attemptAtMicros || calibrated.flows === 0) return
-    // a tail fit takes a tenth of a second on a large machine: not more often than there is more to learn from
-    attemptAtMicros = Math.max(calibrated.watchedMicros + MICROS_PER_HOUR, 1.1 * calibrated.watchedMicros)
-    adopt(calibrator.snapshot())
-  }
-
-  if (given !== null) {
     const decided = budgetThresholds(settings, given)
     if (decided.thresholds === null) {
       const { refusal, flowsPerDay } = decided
@@ -168,83 +146,131 @@ export function createAlertBudget(options: AlertBudgetOptions): Thresholds {
         `${refusalText(refusal, given.scores.count, flowsPerDay, settings)}; calibrate with more captures, or allow more alerts`,
       )
     }
-    current = decided.thresholds
-  } else attempt()
+    this.#current = decided.thresholds
+  }
 
-  return {
-    judge(record: FlowRecord, score) {
-      let device: string | null = null
-      if (calibrator !== null) {
-        device = deviceKeyOf(record, localNetworks)
-        calibrator.addScore(score, device)
-        calibrated = { flows: calibrator.flows, watchedMicros: calibrator.watchedMicros }
-      }
-      if (current === null) return options.saved.threshold.value
-      if (score > current.highest && devices.size >= MAXIMUM_DEVICES) return current.highest
-      device ??= deviceKeyOf(record, localNetworks)
-      if (devices.size < MAXIMUM_DEVICES) devices.add(device)
-      const threshold = current.byDevice ? current.of(device) : current.highest
-      if (!(score > threshold)) alerts++
-      return threshold
-    },
-    of(device) {
-      if (current === null) return options.saved.threshold.value
-      return current.byDevice ? current.of(device) : current.highest
-    },
-    rarity: (score) => (scores === null ? scoreRarity(options.saved, score) : rarityAmong(scores, score)),
-    noteOnePacketNovel() {
-      calibrator?.addOnePacketNovel()
-    },
-    advance(nowMicros) {
-      if (!Number.isFinite(nowMicros)) return
-      const passed = latestMicros === null ? 0 : nowMicros - latestMicros
-      latestMicros = Math.max(latestMicros ?? nowMicros, nowMicros)
-      if (!(passed > 0)) {
-        // a clock that was set back: time goes on from there
-        if (passed < -LONGEST_SILENCE_MICROS) latestMicros = nowMicros
-        return
-      }
-      const counted = Math.min(passed, LONGEST_SILENCE_MICROS)
-      if (current !== null) watchedMicros += counted
-      if (calibrator === null) return
-      calibrator.addWatched(counted)
-      calibrated = { flows: calibrator.flows, watchedMicros: calibrator.watchedMicros }
-      attempt()
-      if (calibrated.watchedMicros < saveAtMicros) return
-      saveAtMicros = calibrated.watchedMicros + SAVE_MICROS
-      save()
-    },
-    report() {
-      const days = watchedMicros / MICROS_PER_DAY
-      const exposure = days * (settings.per === 'device' ? Math.max(1, devices.size) : 1)
-      const interval = poissonInterval(alerts)
-      return {
-        state: current === null ? 'calibrating' : 'kept',
-        falseAlertsPerDay: settings.falseAlertsPerDay,
-        per: settings.per,
-        calibration: {
-          flows: calibrated.flows,
-          hours: calibrated.watchedMicros / MICROS_PER_HOUR,
-          flowsNeeded,
-        },
-        threshold: current?.strictest ?? null,
-        achieved:
-          current === null
-            ? null
-            : {
-                alerts,
-                days,
-                devices: devices.size,
-                perDay: exposure > 0 ? alerts / exposure : null,
-                interval:
-                  exposure > 0 ? { low: interval.low / exposure, high: interval.high / exposure } : null,
-              },
-      }
-    },
-    async close() {
-      save()
-      await saving
-    },
+  judge(record: FlowRecord, score: number): number {
+    const { localNetworks, saved } = this.#options
+    const current = this.#current
+    let device: string | null = null
+    if (this.#calibrator !== null) {
+      device = deviceKeyOf(record, localNetworks)
+      this.#calibrator.addScore(score, device)
+      this.#noteCalibrated(this.#calibrator)
+    }
+    if (current === null) return saved.threshold.value
+    if (score > current.highest && this.#devices.size >= MAXIMUM_DEVICES) return current.highest
+    device ??= deviceKeyOf(record, localNetworks)
+    if (this.#devices.size < MAXIMUM_DEVICES) this.#devices.add(device)
+    const threshold = this.of(device)
+    if (!(score > threshold)) this.#alerts++
+    return threshold
+  }
+
+  of(device: string): number {
+    const current = this.#current
+    if (current === null) return this.#options.saved.threshold.value
+    return current.byDevice ? current.of(device) : current.highest
+  }
+
+  rarity(score: number): Rarity {
+    return this.#scores === null ? scoreRarity(this.#options.saved, score) : rarityAmong(this.#scores, score)
+  }
+
+  noteOnePacketNovel(): void {
+    this.#calibrator?.addOnePacketNovel()
+  }
+
+  advance(nowMicros: number): void {
+    if (!Number.isFinite(nowMicros)) return
+    const passed = this.#latestMicros === null ? 0 : nowMicros - this.#latestMicros
+    // a clock that was set back: time goes on from there
+    if (passed > 0 || passed < -LONGEST_SILENCE_MICROS || this.#latestMicros === null)
+      this.#latestMicros = nowMicros
+    if (!(passed > 0)) return
+    const counted = Math.min(passed, LONGEST_SILENCE_MICROS)
+    if (this.#current !== null) this.#watchedMicros += counted
+    if (this.#calibrator === null) return
+    this.#calibrator.addWatched(counted)
+    this.#noteCalibrated(this.#calibrator)
+    this.#attempt()
+    if (this.#calibrated.watchedMicros < this.#saveAtMicros) return
+    this.#saveAtMicros = this.#calibrated.watchedMicros + SAVE_MICROS
+    this.#save()
+  }
+
+  report(): BudgetReport {
+    const { falseAlertsPerDay, per } = this.#options.settings
+    const { flows, watchedMicros } = this.#calibrated
+    return {
+      state: this.#current === null ? 'calibrating' : 'kept',
+      falseAlertsPerDay,
+      per,
+      calibration: { flows, hours: watchedMicros / MICROS_PER_HOUR, flowsNeeded: this.#flowsNeeded },
+      threshold: this.#current?.strictest ?? null,
+      achieved: this.#current === null ? null : this.#achieved(),
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#save()
+    await this.#saving
+  }
+
+  #achieved(): BudgetReport['achieved'] {
+    const alerts = this.#alerts
+    const devices = this.#devices.size
+    const days = this.#watchedMicros / MICROS_PER_DAY
+    const exposure = days * (this.#options.settings.per === 'device' ? Math.max(1, devices) : 1)
+    if (!(exposure > 0)) return { alerts, days, devices, perDay: null, interval: null }
+    const { low, high } = poissonInterval(alerts)
+    const interval = { low: low / exposure, high: high / exposure }
+    return { alerts, days, devices, perDay: alerts / exposure, interval }
+  }
+
+  #noteCalibrated({ flows, watchedMicros }: Calibrator): void {
+    this.#calibrated = { flows, watchedMicros }
+  }
+
+  #save(): void {
+    const { save } = this.#options
+    if (this.#calibrator === null || save === null) return
+    const snapshot = this.#calibrator.snapshot()
+    this.#saving = this.#saving.then(() => save(snapshot))
+  }
+
+  #attempt(): void {
+    const { flows, watchedMicros } = this.#calibrated
+    if (this.#calibrator === null || watchedMicros < this.#attemptAtMicros || flows === 0) return
+    // a tail fit takes a tenth of a second on a large machine: not more often than there is more to learn from
+    this.#attemptAtMicros = Math.max(watchedMicros + MICROS_PER_HOUR, 1.1 * watchedMicros)
+    this.#adopt(this.#calibrator.snapshot())
+  }
+
+  #adopt(snapshot: Calibration): void {
+    const { settings, log } = this.#options
+    const { thresholds, refusal } = budgetThresholds(settings, snapshot)
+    if (thresholds === null) {
+      this.#flowsNeeded = refusal.rowsNeeded
+      if (refusal.reason !== this.#lastReason) log.info(`alert budget: still calibrating: ${refusal.reason}`)
+      this.#lastReason = refusal.reason
+      return
+    }
+    if (this.#current === null) {
+      this.#alerts = 0
+      this.#watchedMicros = 0
+    }
+    this.#current = thresholds
+    this.#scores = snapshot.scores
+    this.#flowsNeeded = null
+    const { method, value, expectedRate } = thresholds.strictest
+    log.info(
+      `alert budget: threshold ${value} (${method}, ${this.#calibrated.flows} flows, rate ${expectedRate.toPrecision(3)})`,
+    )
+    if (method === 'conformal') {
+      this.#save()
+      this.#calibrator = null
+    }
   }
 }
 

@@ -17,16 +17,6 @@ import type { BudgetSettings } from '../config/settings.js'
 import type { BudgetReport } from './alert-budget.js'
 import { type Calibration, MICROS_PER_DAY } from './calibration.js'
 
-/**
- * From a calibration and a budget to thresholds: one for the whole network, or one for each device.
- *
- * The scores of all devices calibrate together; what is a device's own is its rate of flows. At B false alerts a
- * day, one with f flows a day is judged at the rate B / f, so a busy device has a lower threshold than a quiet one.
- * A device that was not seen is judged as the busiest one that was.
- *
- * A budget holds for all devices or is refused: the busiest needs the most flows.
- */
-
 export interface BudgetThresholds {
   readonly of: (device: string) => number
   /** No device has a higher one. */
@@ -43,7 +33,12 @@ type ThresholdsOrRefusal =
   | { readonly thresholds: BudgetThresholds; readonly refusal: null }
   | { readonly thresholds: null; readonly refusal: BudgetRefusal; readonly flowsPerDay: number }
 
-/** Throws DataError for a calibration that has no flow, or took no time. */
+/**
+ * Thresholds for the whole network, or for each device. The scores of all devices calibrate together; what is a device's own is
+ * its rate of flows: at B false alerts a day, one with f flows a day is judged at the rate B / f, and one that was not seen as
+ * the busiest that was. A budget holds for all devices or is refused: the busiest needs the most flows. Throws DataError for a
+ * calibration that has no flow, or took no time.
+ */
 export function budgetThresholds(
   { falseAlertsPerDay, per }: Pick<BudgetSettings, 'falseAlertsPerDay' | 'per'>,
   calibration: Calibration,
@@ -118,25 +113,26 @@ export interface Thresholds {
   close(): Promise<void>
 }
 
+const WITHOUT_BUDGET = {
+  noteOnePacketNovel() {},
+  advance() {},
+  report: () => null,
+  async close() {},
+}
+
 export function modelThresholds(saved: Pick<SavedModel, 'threshold' | 'groups'>): Thresholds {
   return {
+    ...WITHOUT_BUDGET,
     judge: () => saved.threshold.value,
     of: () => saved.threshold.value,
     rarity: (score) => scoreRarity(saved, score),
-    noteOnePacketNovel() {},
-    advance() {},
-    report: () => null,
-    async close() {},
   }
 }
 
 /** Of an agent whose models each bring their own: nothing here decides. */
 export const ownThresholds: Thresholds = {
+  ...WITHOUT_BUDGET,
   judge: () => Number.NaN,
   of: () => Number.NaN,
   rarity: () => ({ atMost: 1, flows: 0 }),
-  noteOnePacketNovel() {},
-  advance() {},
-  report: () => null,
-  async close() {},
 }

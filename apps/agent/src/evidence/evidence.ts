@@ -1,10 +1,9 @@
 /**
- * Evidence: for each alert that is given out a small capture of its flow, named by the alert's id, within a budget of
- * disk space: the oldest file goes for a new one.
+ * Evidence: for each alert that is given out a small capture of its flow, named by the alert's id, within a budget of disk
+ * space: the oldest file goes for a new one.
  *
- * It never holds up an alert: files are written beside the pipeline, a few wait at most, and what does not fit or
- * cannot be written is counted. A file is whole or not there. What was kept of the last packets reaches back only so far, so
- * the alert says how many of its flow's packets the file holds. An alert that stands for others has none of its own.
+ * It never holds up an alert: a few files at most wait to be written, and what does not fit or cannot be written is counted. A
+ * file is whole or not there. The packets kept reach back only so far, so the alert says how many of its flow's the file holds.
  */
 import { join } from 'node:path'
 import { encodePcap, type FrameBatch, PACKET_OK, type PacketBatch, type PcapFrame } from '@oddflow/capture'
@@ -13,14 +12,6 @@ import type { Alert } from '../alerts/alert.js'
 import type { Settings } from '../config/settings.js'
 import { type FileSystem, hasCode, isOutOfFiles } from '../files/file-system.js'
 import type { AgentEnvironment } from '../pipeline/environment.js'
-
-/**
- * FrameRing: the last packets that passed, so that an alert can show those of its flow.
- *
- * A fixed number of bytes and of packets, filled round and round: what it costs does not depend on the traffic, and
- * how far back it reaches does. Of a packet SNAP_BYTES are kept. A flow's packets are found by its ends and ports,
- * in either direction, as the decoder found them (within a tunnel, its inner ones).
- */
 
 /** A flow, by its two ends: four words of an address each, and ports. */
 interface FlowEnds {
@@ -31,20 +22,17 @@ interface FlowEnds {
   readonly destinationPort: number
 }
 
-interface FrameRing {
-  add(frames: FrameBatch, packets: PacketBatch): void
-  /** The first packets of a flow from a time on that are still there, and the link type of all of them. */
-  packetsOf(flow: FlowEnds, startMicros: number, limit: number): { frames: PcapFrame[]; linkType: number }
-}
-
 const SNAP_BYTES = 256
 const SLOTS = 8192
 const WORDS = 11
 
-/** What it takes, to be set aside. */
 const FRAME_RING_BYTES = SLOTS * (SNAP_BYTES + 4 * WORDS + 8 + 12)
 
-function createFrameRing(): FrameRing {
+/**
+ * The last packets that passed, SNAP_BYTES of each, in a fixed number of slots that are filled round and round. A flow's packets
+ * are found by its ends and ports in either direction, as the decoder found them (within a tunnel, its inner ones).
+ */
+function createFrameRing() {
   const bytes = new Uint8Array(SLOTS * SNAP_BYTES)
   /** Source, destination, ports, protocol. */
   const keys = new Uint32Array(SLOTS * WORDS)
@@ -59,7 +47,7 @@ function createFrameRing(): FrameRing {
     return true
   }
   return {
-    add(frames, packets) {
+    add(frames: FrameBatch, packets: PacketBatch): void {
       for (let i = 0; i < packets.count; i++) {
         if (packets.status[i] !== PACKET_OK) continue
         const slot = added++ % SLOTS
@@ -79,7 +67,9 @@ function createFrameRing(): FrameRing {
         linkTypes[slot] = frames.linkType[i]
       }
     },
-    packetsOf({ protocol, sourceWords, destinationWords, sourcePort, destinationPort }, startMicros, limit) {
+    /** The first packets of a flow from a time on that are still there, and the link type of all of them. */
+    packetsOf(flow: FlowEnds, startMicros: number, limit: number): { frames: PcapFrame[]; linkType: number } {
+      const { protocol, sourceWords, destinationWords, sourcePort, destinationPort } = flow
       const there = Uint32Array.of(...sourceWords, ...destinationWords, sourcePort, destinationPort, protocol)
       const back = Uint32Array.of(...destinationWords, ...sourceWords, destinationPort, sourcePort, protocol)
       const frames: PcapFrame[] = []
@@ -112,33 +102,17 @@ export interface EvidenceReport {
 export interface KeptEvidence {
   /** The file's name. */
   readonly file: string
-  readonly packets: EvidencePackets
-}
-
-interface EvidencePackets {
-  /** Packets in the file that the verdict knew of. */
-  readonly kept: number
-  /** Packets that the flow had at the verdict. */
-  readonly of: number
-  /** Packets in the file that came after the verdict. */
-  readonly later: number
-}
-
-interface Evidence {
-  /** null where there will be none. */
-  take(alert: Alert): KeptEvidence | null
-  report(): EvidenceReport
-  /** Resolves when nothing waits to be written. */
-  close(): Promise<void>
+  /** In the file: `kept` that the verdict knew of, `of` those that the flow had then, and `later` ones. */
+  readonly packets: { readonly kept: number; readonly of: number; readonly later: number }
 }
 
 interface EvidenceOptions {
   readonly files: FileSystem
   readonly directory: string
   readonly limitBytes: number
-  readonly ring: FrameRing
+  readonly ring: ReturnType<typeof createFrameRing>
   /** Called when files begin to fail and when they work again (null). */
-  readonly onTrouble: (trouble: unknown) => void
+  readonly onError: (error: unknown) => void
 }
 
 const PACKETS = 64
@@ -146,11 +120,16 @@ const WAITING = 64
 const NAME = /^[0-9a-f]{32}\.pcap$/
 const UNFINISHED = /^[0-9a-f]{32}\.pcap\.new$/
 
+interface EvidenceFile {
+  readonly name: string
+  readonly bytes: number
+}
+
 /** Makes the folder and counts what is there. Rejects with the error of the file system. */
-export async function openEvidence(options: EvidenceOptions): Promise<Evidence> {
-  const { files, directory, limitBytes, ring } = options
+export async function openEvidence(options: EvidenceOptions) {
+  const { files, directory } = options
   await files.makeFolder(directory)
-  const kept: { name: string; bytes: number }[] = []
+  const kept: EvidenceFile[] = []
   const names = await files.list(directory)
   // what a kill in the middle of a file has left
   for (const name of names.filter((each) => UNFINISHED.test(each))) {
@@ -169,25 +148,79 @@ export async function openEvidence(options: EvidenceOptions): Promise<Evidence> 
       await file.close()
     }
   }
-  let [written, skipped, failed, removed, waiting] = [0, 0, 0, 0, 0]
-  let writing: Promise<void> = Promise.resolve()
-  let isTroubled = false
+  return new Evidence(options, kept)
+}
 
-  const keepWithinBounds = async (more: number): Promise<void> => {
-    let total = kept.reduce((sum, { bytes }) => sum + bytes, more)
-    while (total > limitBytes && kept.length > 0) {
-      const [oldest] = kept
-      // one that cannot be removed still takes its room
-      await files.remove(join(directory, oldest.name)).catch((error: unknown) => {
-        if (!hasCode(error, 'ENOENT')) throw error
-      })
-      kept.shift()
-      total -= oldest.bytes
-      removed++
-    }
+class Evidence {
+  readonly #options: EvidenceOptions
+  /** The oldest first. */
+  readonly #kept: EvidenceFile[]
+  readonly #counts = { written: 0, skipped: 0, failed: 0, removed: 0 }
+  #waiting = 0
+  #writing: Promise<void> = Promise.resolve()
+  #hasFailed = false
+
+  constructor(options: EvidenceOptions, kept: EvidenceFile[]) {
+    this.#options = options
+    this.#kept = kept
   }
-  const write = async (name: string, bytes: Uint8Array): Promise<void> => {
-    await keepWithinBounds(bytes.length)
+
+  report(): EvidenceReport {
+    return { ...this.#counts }
+  }
+
+  /** Resolves when nothing waits to be written. */
+  close(): Promise<void> {
+    return this.#writing
+  }
+
+  /** null where there will be none. */
+  take(alert: Alert): KeptEvidence | null {
+    if (alert.folded !== null) return null
+    const { flow } = alert
+    const { ring, limitBytes } = this.#options
+    if (this.#waiting >= WAITING) {
+      this.#counts.skipped++
+      return null
+    }
+    const { sourcePort, destinationPort, startMicros } = flow
+    const { frames, linkType } = ring.packetsOf(
+      { ...alert, sourcePort, destinationPort },
+      startMicros,
+      PACKETS,
+    )
+    if (frames.length === 0) return null
+    const name = `${alert.id}.pcap`
+    const bytes = encodePcap(frames, { linkType })
+    if (bytes.length > limitBytes) {
+      this.#counts.skipped++
+      return null
+    }
+    this.#waiting++
+    this.#writing = this.#writing
+      .then(() => this.#write(name, bytes))
+      .then(
+        () => {
+          this.#counts.written++
+          if (this.#hasFailed) this.#options.onError(null)
+          this.#hasFailed = false
+        },
+        (error: unknown) => {
+          this.#counts.failed++
+          if (!this.#hasFailed) this.#options.onError(error)
+          this.#hasFailed = true
+        },
+      )
+      .finally(() => {
+        this.#waiting--
+      })
+    const kept = frames.filter(({ timestampMicros }) => timestampMicros <= alert.atMicros).length
+    return { file: name, packets: { kept, of: flow.packets, later: frames.length - kept } }
+  }
+
+  async #write(name: string, bytes: Uint8Array): Promise<void> {
+    const { files, directory } = this.#options
+    await this.#makeRoom(bytes.length)
     const path = join(directory, name)
     // somebody may have removed it
     await files.makeFolder(directory)
@@ -201,74 +234,42 @@ export async function openEvidence(options: EvidenceOptions): Promise<Evidence> 
       }
       await files.rename(`${path}.new`, path)
     } catch (error) {
-      // half a file would take room that nobody counts
+      // half a file would take room that is not counted
       await files.remove(`${path}.new`).catch(() => undefined)
       throw error
     }
-    const earlier = kept.findIndex((each) => each.name === name)
-    if (earlier !== -1) kept.splice(earlier, 1)
-    kept.push({ name, bytes: bytes.length })
+    const earlier = this.#kept.findIndex((each) => each.name === name)
+    if (earlier !== -1) this.#kept.splice(earlier, 1)
+    this.#kept.push({ name, bytes: bytes.length })
   }
-  return {
-    take(alert) {
-      if (alert.folded !== null) return null
-      const { flow, protocol, sourceWords, destinationWords } = alert
-      const { sourcePort, destinationPort } = flow
-      const ends = { protocol, sourceWords, destinationWords, sourcePort, destinationPort }
-      if (waiting >= WAITING) {
-        skipped++
-        return null
-      }
-      const { frames, linkType } = ring.packetsOf(ends, flow.startMicros, PACKETS)
-      if (frames.length === 0) return null
-      const name = `${alert.id}.pcap`
-      const bytes = encodePcap(frames, { linkType })
-      if (bytes.length > limitBytes) {
-        skipped++
-        return null
-      }
-      waiting++
-      writing = writing
-        .then(() => write(name, bytes))
-        .then(
-          () => {
-            written++
-            if (isTroubled) options.onTrouble(null)
-            isTroubled = false
-          },
-          (error: unknown) => {
-            failed++
-            if (!isTroubled) options.onTrouble(error)
-            isTroubled = true
-          },
-        )
-        .finally(() => {
-          waiting--
-        })
-      const kept = frames.filter(({ timestampMicros }) => timestampMicros <= alert.atMicros).length
-      return { file: name, packets: { kept, of: flow.packets, later: frames.length - kept } }
-    },
-    report: () => ({ written, skipped, failed, removed }),
-    close: () => writing,
+
+  async #makeRoom(more: number): Promise<void> {
+    const { files, directory, limitBytes } = this.#options
+    let total = this.#kept.reduce((sum, { bytes }) => sum + bytes, more)
+    while (total > limitBytes && this.#kept.length > 0) {
+      const [oldest] = this.#kept
+      // one that cannot be removed still takes its room
+      await files.remove(join(directory, oldest.name)).catch((error: unknown) => {
+        if (!hasCode(error, 'ENOENT')) throw error
+      })
+      this.#kept.shift()
+      total -= oldest.bytes
+      this.#counts.removed++
+    }
   }
 }
 
-/** The packets that are kept for alerts, opened from the settings. */
-
 /** null where no packets are kept. */
-export async function openKeptPackets(
-  { evidence }: Settings,
-  { files, log }: AgentEnvironment,
-): Promise<{ ring: FrameRing; evidence: Evidence } | null> {
+export async function openKeptPackets({ evidence }: Settings, { files, log }: AgentEnvironment) {
   if (evidence === null) return null
   const { directory, limitBytes } = evidence
   const ring = createFrameRing()
-  const onTrouble = (trouble: unknown): void => {
-    if (trouble === null) log.info(`${directory}: works again`)
-    else log.warn(`${fileError('write', directory, trouble).message}; packets of alerts are not saved`)
+  const onError = (error: unknown): void => {
+    if (error === null) log.info(`${directory}: works again`)
+    else log.warn(`${fileError('write', directory, error).message}; packets of alerts are not saved`)
   }
   try {
-    return { ring, evidence: await openEvidence({ files, directory, limitBytes, ring, onTrouble }) }
+    return { ring, evidence: await openEvidence({ files, directory, limitBytes, ring, onError }) }
   } catch (error) {
     throw fileError('write', directory, error)
   }

@@ -270,7 +270,7 @@ async function openRun(
     { close: () => control?.serve(null) },
     { close: () => server?.close() },
     { clockSet: path.clockSet, advance: path.advance },
-    { advance: (nowMicros) => thresholds.advance(steady(nowMicros)), close: thresholds.close },
+    { advance: (nowMicros) => thresholds.advance(steady(nowMicros)), close: () => thresholds.close() },
     { close: () => evidence?.evidence.close() },
     { ...alerting.rate, advance: (nowMicros) => alerting.rate.advance(steady(nowMicros)) },
     {

@@ -22,8 +22,8 @@ const limitBytes = 3 * whole.length + 10
 /** Six alerts, one after another. */
 async function scenario(directory: string, files: FileSystem) {
   const told: boolean[] = []
-  const onTrouble = (trouble: unknown): void => void told.push(trouble !== null)
-  const evidence = await openEvidence({ files, directory, limitBytes, ring, onTrouble })
+  const onError = (error: unknown): void => void told.push(error !== null)
+  const evidence = await openEvidence({ files, directory, limitBytes, ring, onError })
   for (let i = 0; i < ALERTS; i++) {
     evidence.take(sampleAlert())
     await evidence.close()
@@ -35,8 +35,8 @@ const bytesIn = (folder: string): number =>
 
 it('a folder that is removed while the agent runs is made again, and holds what comes then', async () => {
   const directory = newFolder()
-  const onTrouble = (trouble: unknown): void => expect.fail(String(trouble))
-  const evidence = await openEvidence({ files: nodeFileSystem, directory, limitBytes, ring, onTrouble })
+  const onError = (error: unknown): void => expect.fail(String(error))
+  const evidence = await openEvidence({ files: nodeFileSystem, directory, limitBytes, ring, onError })
   for (let i = 0; i < ALERTS; i++) {
     rmSync(directory, { recursive: true })
     evidence.take(sampleAlert())
@@ -87,7 +87,7 @@ describe('each step in turn', async () => {
 })
 
 it('an alert is told how many of its flow are in the file, of how many, and what came later', async () => {
-  const onTrouble = (): void => undefined
+  const onError = (): void => undefined
   const at = (timestampMicros: number) => ({ ...frames[0], timestampMicros })
   const { startMicros } = sampleAlert().flow
   const times = [0, 100, 250_001, 250_002, 400_000].map((after) => at(startMicros + after))
@@ -97,7 +97,7 @@ it('an alert is told how many of its flow are in the file, of how many, and what
     directory: newFolder(),
     limitBytes: 10_000,
     ring: some,
-    onTrouble,
+    onError,
   })
   const alert = sampleAlert({ flow: { packets: 12 } })
   expect(evidence.take(alert)).toEqual({
@@ -111,6 +111,6 @@ it('what a kill has left half done goes at the next start, and nothing else', as
   const folder = newFolder()
   writeFileSync(join(folder, `${'a'.repeat(32)}.pcap.new`), 'x')
   writeFileSync(join(folder, 'notes.txt'), 'mine')
-  await openEvidence({ files: nodeFileSystem, directory: folder, limitBytes, ring, onTrouble() {} })
+  await openEvidence({ files: nodeFileSystem, directory: folder, limitBytes, ring, onError() {} })
   expect(readdirSync(folder)).toEqual(['notes.txt'])
 })
