@@ -9,6 +9,7 @@
 import type { Settings } from '../config/settings.js'
 import type { ControlSocket } from '../devices/control-socket.js'
 import { withPeerNames } from '../devices/peer-names.js'
+import type { VendorSeeker } from '../devices/vendors.js'
 import { createStateFaults } from '../files/state-file.js'
 import { openFleetModels, readFleetModels } from '../fleet/open-fleet-models.js'
 import type { Incident } from '../incidents/incident.js'
@@ -18,6 +19,7 @@ import type { AgentStatus } from '../outputs/output.js'
 import { createProgress } from '../service/service.js'
 import { VERSION } from '../version.js'
 import type { AgentSnapshot } from '../web/metrics.js'
+import type { AgentServer } from '../web/server.js'
 import type { Component } from './component.js'
 import { createLossHistory } from './conditions.js'
 import { type AgentCounters, agentCounters } from './counters.js'
@@ -119,14 +121,12 @@ async function runWith(
     stopTicking()
     stopExpiring()
     stopFeeding?.()
-    await closeAll(
-      log,
-      run.components.map(
-        ({ close }) =>
-          async () =>
-            close?.(),
-      ),
+    const ends = run.components.map(
+      ({ close }) =>
+        async () =>
+          close?.(),
     )
+    await closeAll(log, ends)
   }
   return {
     nothingRead: watcher.counts.frames === 0 && settings.input.kind === 'recorded' && !stop.aborted,
@@ -138,14 +138,16 @@ async function runWith(
   }
 }
 
-async function openRun(
+type Parts = Awaited<ReturnType<typeof openParts>>
+
+/** All that packets and alerts pass through, up to the deliveries. */
+async function openParts(
   settings: Settings,
   environment: OpeningEnvironment,
   given: GivenModels,
   control: ControlSocket | null,
 ) {
-  const { clock, log, stop, faults } = environment
-  const { memory, contract } = given
+  const { clock } = environment
   const keptFleet = await readFleetModels(settings, environment, given)
   const first = { ...given, base: keptFleet?.kept.inUse ?? given.base }
   const thresholds = await openThresholds(settings, environment, first.base)
@@ -155,11 +157,12 @@ async function openRun(
   const { explain, room: models, known, forAnnouncements } = opened
   const decider = answers.judging(opened.decider, models)
   const input = openInput(settings, environment)
-  const alertLog = await openLog(settings, environment, memory.queueBytes)
+  const alertLog = await openLog(settings, environment, given.memory.queueBytes)
   const eve = await openEve(environment, settings.eve)
   const losses = createLossHistory()
   const lostPackets = (): number => input.kernelDrops() + watcher.counts.shed
   const common = { settings, environment, input, models, decider, explain, losses, lostPackets }
+  const { dimension } = given.contract
   const alerting = await openAlerting({
     ...common,
     known,
@@ -167,9 +170,9 @@ async function openRun(
     answers,
     rows,
     alertLog,
-    dimension: contract.dimension,
+    dimension,
   })
-  const { path, devices, incidents, evidence, records, peerNames } = alerting
+  const { path, devices, incidents } = alerting
   const fleet = openFleetModels(settings, environment, given, keptFleet, {
     decider,
     replaceGiven: opened.replaceGiven,
@@ -179,17 +182,12 @@ async function openRun(
     if (next.base !== null) fleet?.configure(next.base)
     opened.replaceGiven({ ...next, base: fleet?.inUse ?? next.base })
   }
-  const watching = createWatching({ ...common, memory, alerting, fleet, components: () => components })
-  const { watcher, overload, steady } = watching
+  const components: Component[] = []
+  const watching = createWatching({ ...common, memory: given.memory, alerting, fleet, components })
+  const { watcher } = watching
   const captureClock = new CaptureClock(clock, input.liveness)
-  const upkeep = createUpkeep({
-    ...common,
-    ...watching,
-    alerting,
-    captureClock,
-    control,
-    onClockSet: answers.clockSet,
-  })
+  const onClockSet = answers.clockSet
+  const upkeep = createUpkeep({ ...common, ...watching, alerting, captureClock, control, onClockSet })
   const statuses = () =>
     deviceStatuses(
       devices?.table.all() ?? [],
@@ -197,7 +195,8 @@ async function openRun(
       clock.wallMicros(),
       new Set(answers.list().map(({ incident }) => incident)),
     )
-  let statusFor: (output: string) => Promise<AgentStatus | null> = async () => null
+  /** Filled when there is a snapshot. */
+  const status: { of: (output: string) => Promise<AgentStatus | null> } = { of: async () => null }
   const deliveries = await startDeliveries(
     settings,
     environment,
@@ -205,21 +204,60 @@ async function openRun(
     eve,
     incidents === null ? null : answers.remote,
     statuses,
-    (output) => statusFor(output),
+    (output) => status.of(output),
     fleet,
   )
+  const room = async (): Promise<void> => {
+    if (!input.waits) return
+    const enoughBytes = given.memory.queueBytes / 4
+    while (isWorthWaiting(alertLog, deliveries, enoughBytes) && !environment.stop.aborted)
+      await clock.sleep(2)
+  }
+  const take = createIntake({ ...common, ...watching, alerting, captureClock, thresholds, known, room })
+  return {
+    environment,
+    given,
+    control,
+    thresholds,
+    answers,
+    models,
+    decider,
+    input,
+    alertLog,
+    eve,
+    alerting,
+    path,
+    fleet,
+    replaceGiven,
+    components,
+    watching,
+    captureClock,
+    upkeep,
+    statuses,
+    status,
+    deliveries,
+    room,
+    take,
+    forAnnouncements,
+  }
+}
+
+/** What a run has counted, and its state for the health check, metrics, dashboard and outputs. */
+function reportsOf(parts: Parts) {
+  const { input, watching, alerting, models, thresholds, upkeep, alertLog, deliveries, components } = parts
+  const { watcher, overload } = watching
   const counters = (): AgentCounters =>
     agentCounters({
       watcher,
       droppedKernel: input.kernelDrops(),
       interruptions: input.interruptions(),
       overloads: overload.times,
-      alerts: path.totals(),
-      devices: devices?.report() ?? null,
+      alerts: alerting.path.totals(),
+      devices: alerting.devices?.report() ?? null,
       models: models?.report() ?? null,
       budget: thresholds.report(),
       incidents: alerting.report(),
-      evidence: evidence?.evidence.report() ?? null,
+      evidence: alerting.evidence?.evidence.report() ?? null,
       selfTests: upkeep.selfTests,
       log: alertLog,
       deliveries,
@@ -229,19 +267,88 @@ async function openRun(
     openFlows: watcher.openFlows,
     maximumFlows: watcher.maximumFlows,
     residentBytes: process.memoryUsage.rss(),
-    memoryLimitBytes: memory.limitBytes,
-    lagSeconds: captureClock.lagSeconds(),
+    memoryLimitBytes: parts.given.memory.limitBytes,
+    lagSeconds: parts.captureClock.lagSeconds(),
     outputs: deliveries.map(({ name, lastError }) => ({ name, works: lastError === null })),
     spoolWorks: alertLog.lastError === null && deliveries.every(({ commitError }) => commitError === null),
     overloaded: overload.isOverloaded,
     degraded: [...upkeep.reasons(), ...components.flatMap(({ trouble }) => trouble?.() ?? [])],
     warnings: components.flatMap(({ warnings }) => warnings?.() ?? []),
-    model: forAnnouncements.model,
+    model: parts.forAnnouncements.model,
     version: VERSION,
   })
-  statusFor = (output) => agentStatus(snapshot(), statuses(), clock.wallMicros(), output)
+  return { counters, snapshot }
+}
+
+/** In the order of their end. */
+function componentsOf(parts: Parts, server: AgentServer | null, vendors: VendorSeeker | null): Component[] {
+  const { environment, control, thresholds, answers, models, alertLog, alerting, fleet, upkeep } = parts
+  const { path, devices, evidence, rate, keeper, peerNames, records } = alerting
+  const { steady, overload } = parts.watching
+  const all = [
+    upkeep,
+    { close: () => control?.serve(null) },
+    { close: () => server?.close() },
+    { clockSet: path.clockSet, advance: path.advance },
+    { advance: (nowMicros) => thresholds.advance(steady(nowMicros)), close: () => thresholds.close() },
+    evidence && { close: () => evidence.evidence.close() },
+    { ...rate, advance: (nowMicros) => rate.advance(steady(nowMicros)) },
+    models && {
+      tick: () => models.tick((key) => devices?.table.get(key) !== undefined),
+      advance: models.advance,
+      clockSet: models.clockSet,
+    },
+    devices && {
+      tick: devices.tick,
+      advance: devices.advance,
+      clockSet: (byMicros) => devices.clockSet(byMicros),
+      warnings: devices.warnings,
+      trouble: devices.saveError,
+      close: devices.save,
+    },
+    fleet && { tick: fleet.tick, warnings: fleet.warnings, close: fleet.idle },
+    { tick: () => vendors?.tick(devices?.table.all() ?? []) },
+    { tick: upkeep.lookForUnjudged },
+    keeper,
+    peerNames && {
+      tick: peerNames.tick,
+      advance: peerNames.advance,
+      clockSet: peerNames.clockSet,
+      close: peerNames.save,
+    },
+    { tick: answers.tick, close: answers.idle },
+    models && { warnings: models.warnings, close: models.save },
+    records && {
+      tick: () => records.recent.tick(),
+      clockSet: records.history.clockSet,
+      close: () => records.recent.save(),
+    },
+    { tick: overload.tick },
+    { close: () => alertLog.close() },
+    // at once: outputs that hang must not add up their waits
+    {
+      close: () =>
+        Promise.all(parts.deliveries.map((each) => closeAll(environment.log, [() => each.stop()]))),
+    },
+  ] satisfies (Component | null)[]
+  return all.filter((each) => each !== null)
+}
+
+async function openRun(
+  settings: Settings,
+  environment: OpeningEnvironment,
+  given: GivenModels,
+  control: ControlSocket | null,
+) {
+  const parts = await openParts(settings, environment, given, control)
+  const { alerting, answers, models, statuses, alertLog, deliveries, upkeep, components } = parts
+  const { devices, peerNames, records, path } = alerting
+  const { counters, snapshot } = reportsOf(parts)
+  parts.status.of = (output) => agentStatus(snapshot(), statuses(), environment.clock.wallMicros(), output)
   const namedIncidents = (): readonly Incident[] =>
-    (incidents?.all() ?? []).map((each) => (peerNames === null ? each : withPeerNames(each, peerNames.of)))
+    (alerting.incidents?.all() ?? []).map((each) =>
+      peerNames === null ? each : withPeerNames(each, peerNames.of),
+    )
   const { server, link } = await openServer(
     settings,
     environment,
@@ -249,91 +356,17 @@ async function openRun(
     records,
     devices,
     models,
-    incidents === null ? null : { list: namedIncidents, answers },
-    decider.modelOf,
+    alerting.incidents === null ? null : { list: namedIncidents, answers },
+    parts.decider.modelOf,
   ).catch(async (error: unknown) => {
     for (const each of deliveries) await each.stop()
     await alertLog.close()
     throw error
   })
-  control?.serve(controlAnswers(devices, models, link, incidents === null ? null : answers))
-  faults.tellBy(path.tell)
+  control?.serve(controlAnswers(devices, models, link, alerting.incidents === null ? null : answers))
+  environment.faults.tellBy(path.tell)
   // a short recording ends before the first tick
   upkeep.lookForUnjudged()
-  const room = async (): Promise<void> => {
-    if (!input.waits) return
-    while (isWorthWaiting(alertLog, deliveries, memory.queueBytes / 4) && !stop.aborted) await clock.sleep(2)
-  }
-  const vendors = await openVendors(settings, environment)
-  const components: readonly Component[] = [
-    upkeep,
-    { close: () => control?.serve(null) },
-    { close: () => server?.close() },
-    { clockSet: path.clockSet, advance: path.advance },
-    { advance: (nowMicros) => thresholds.advance(steady(nowMicros)), close: () => thresholds.close() },
-    { close: () => evidence?.evidence.close() },
-    { ...alerting.rate, advance: (nowMicros) => alerting.rate.advance(steady(nowMicros)) },
-    {
-      tick: () => models?.tick((key) => devices?.table.get(key) !== undefined),
-      advance: (nowMicros) => models?.advance(nowMicros),
-      clockSet: (byMicros) => models?.clockSet(byMicros),
-    },
-    {
-      tick: () => devices?.tick(),
-      advance: (nowMicros) => devices?.advance(nowMicros),
-      clockSet: (byMicros) => devices?.clockSet(byMicros),
-      warnings: () => devices?.warnings() ?? [],
-      trouble: () => devices?.saveError() ?? null,
-      close: () => devices?.save(),
-    },
-    {
-      tick: () => fleet?.tick(),
-      warnings: () => fleet?.warnings() ?? [],
-      close: () => fleet?.idle(),
-    },
-    { tick: () => vendors?.tick(devices?.table.all() ?? []) },
-    { tick: upkeep.lookForUnjudged },
-    alerting.keeper,
-    {
-      tick: () => peerNames?.tick(),
-      advance: (nowMicros) => peerNames?.advance(nowMicros),
-      clockSet: (byMicros) => peerNames?.clockSet(byMicros),
-      close: () => peerNames?.save(),
-    },
-    { tick: answers.tick, close: answers.idle },
-    { warnings: () => models?.warnings() ?? [], close: () => models?.save() },
-    {
-      tick: () => records?.recent.tick(),
-      clockSet: (byMicros) => records?.history.clockSet(byMicros),
-      close: () => records?.recent.save(),
-    },
-    { tick: overload.tick },
-    { close: () => alertLog.close() },
-    // at once: outputs that hang must not add up their waits
-    { close: () => Promise.all(deliveries.map((each) => closeAll(log, [() => each.stop()]))) },
-  ]
-  const take = createIntake({
-    ...common,
-    ...watching,
-    alerting,
-    captureClock,
-    thresholds,
-    known,
-    room,
-  })
-  return {
-    input,
-    watching,
-    upkeep,
-    captureClock,
-    path,
-    alertLog,
-    eve,
-    deliveries,
-    room,
-    replaceGiven,
-    counters,
-    components,
-    take,
-  }
+  components.push(...componentsOf(parts, server, await openVendors(settings, environment)))
+  return { ...parts, counters }
 }

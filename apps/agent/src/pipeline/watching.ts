@@ -37,7 +37,7 @@ interface WatchingOptions {
   /** Models of a fleet, on which flows are tried; null where none come. */
   readonly fleet: Pick<FleetModels, 'note'> | null
   /** All parts of the run. */
-  readonly components: () => readonly Component[]
+  readonly components: readonly Component[]
 }
 
 export interface Watching {
@@ -91,7 +91,7 @@ export function createWatching(options: WatchingOptions): Watching {
     },
     onClockStep(byMicros) {
       steadyMicros -= byMicros
-      for (const component of components()) component.clockSet?.(byMicros)
+      for (const component of components) component.clockSet?.(byMicros)
     },
     onVerdict(record, verdict) {
       const { novel, score, threshold } = verdict
