@@ -10,8 +10,6 @@ import { Argument, Command, CommanderError, Option } from 'commander'
 import { standardErrorLog } from './log.js'
 import { VERSION } from './version.js'
 
-/** The command line: which commands there are, what they take, and what their help says. */
-
 function createProgram(): Command {
   const program = new Command('oddflow-agent')
     .description('Watch a network with a model of its normal behavior and report new behavior.')
@@ -38,10 +36,14 @@ Exit codes: 0 done, 1 an input, a model or an output is unusable, 2 the command 
   program.addCommand(dashboardLinkCommand())
   program.addCommand(doctorCommand())
   program.addCommand(completionCommand(program, VERSION))
-  for (const command of program.commands) {
-    command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent ${command.name()} --help`))
-  }
-  return program
+  return withErrors(program, 'oddflow-agent')
+}
+
+/** Errors of the commands are one line, with the help of the command that it is about. */
+function withErrors(parent: Command, name: string): Command {
+  for (const command of parent.commands)
+    command.exitOverride().configureOutput(oneLineErrors(`${name} ${command.name()} --help`))
+  return parent
 }
 
 /** What to watch, with what, and where alerts go. */
@@ -161,7 +163,7 @@ function calibrateCommand(): Command {
         .default(1)
         .argParser(positiveNumber('--false-alerts-per-day')),
     )
-    .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
+    .addOption(formatOption())
     .addHelpText(
       'after',
       `
@@ -185,6 +187,15 @@ function withState(command: Command): Command {
     .option('--state <folder>', "the agent's state folder; overrides the one in the configuration")
 }
 
+function withStates(parent: Command): Command {
+  for (const command of parent.commands) withState(command)
+  return withErrors(parent, `oddflow-agent ${parent.name()}`)
+}
+
+function formatOption(): Option {
+  return new Option('--format <name>', 'output format').choices(['text', 'json']).default('text')
+}
+
 function dashboardLinkCommand(): Command {
   return withState(
     new Command('dashboard-link').description(
@@ -198,7 +209,7 @@ function devicesCommand(): Command {
   devices
     .command('list')
     .description('print the known devices, most recently seen first')
-    .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
+    .addOption(formatOption())
     .option('--group <name>', 'only the devices of this group')
     .action(async (options) => (await import('./commands/devices.js')).listDevices(options))
   const actions = [
@@ -226,11 +237,7 @@ function devicesCommand(): Command {
         (await import('./commands/devices.js')).actOnDevices(action, [device], options, given),
       )
   }
-  for (const command of devices.commands) {
-    withState(command)
-    command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent devices ${command.name()} --help`))
-  }
-  return devices.addHelpText(
+  return withStates(devices).addHelpText(
     'after',
     `
 With "devices:" in its configuration the agent learns each device before it watches it.
@@ -253,17 +260,13 @@ function modelsCommand(): Command {
   models
     .command('list')
     .description('print the active models, the rows collected, and the result of the last training')
-    .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
+    .addOption(formatOption())
     .action(async (options) => (await import('./commands/models.js')).listModels(options))
   models
     .command('rollback <owners...>')
     .description('restore the previous model; a second rollback undoes the first')
     .action(async (owners, options) => (await import('./commands/models.js')).rollbackModels(owners, options))
-  for (const command of models.commands) {
-    withState(command)
-    command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent models ${command.name()} --help`))
-  }
-  return models.addHelpText(
+  return withStates(models).addHelpText(
     'after',
     `
 With "models:" in its configuration (or --models) the agent makes its own models: one for each device, for each group,
@@ -297,13 +300,9 @@ function incidentsCommand(): Command {
       (await import('./commands/incidents.js')).answerIncident(id, answer, options),
     )
   for (const command of incidents.commands) {
-    command.addOption(
-      new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'),
-    )
-    withState(command)
-    command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent incidents ${command.name()} --help`))
+    command.addOption(formatOption())
   }
-  return incidents.addHelpText(
+  return withStates(incidents).addHelpText(
     'after',
     `
 Examples:
@@ -324,7 +323,7 @@ function positiveNumber(flag: string): (text: string) => number {
 function doctorCommand(): Command {
   return withSettings(new Command('doctor').description('check this machine and say what is missing'))
     .option('--try', 'send a test incident through each output and print the answers')
-    .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
+    .addOption(formatOption())
     .addHelpText(
       'after',
       `

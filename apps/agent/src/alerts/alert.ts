@@ -1,15 +1,12 @@
 /**
- * Alert: one flow record that is new, with what a person needs to find the flow elsewhere and to see why.
- *
- * Plain data of its own, valid as long as one likes: the record that it was made from is borrowed. Times are
- * the capture's. Nothing in it depends on when or where the agent ran, so the same packets and the same model
- * give the same alert, with the same id.
+ * Alert: one flow record that is new, with what a person needs to find the flow elsewhere and to see why. Times are the
+ * capture's. The same packets and the same model give the same alert, with the same id.
  */
 import type { Rarity, VerdictRule } from '@oddflow/program'
 import type { MutingAnswer } from '../incidents/answer.js'
 import type { AgentVerdict } from '../pipeline/counters.js'
 
-/** What an alert is about that no verdict is about: a device, by what is known of it. */
+/** Rules of alerts about a device without a verdict. */
 export const FACT_RULES = [
   'new-device',
   'device-flood',
@@ -56,9 +53,8 @@ export interface AlertDevice {
   /** null where the link has no addresses. */
   readonly mac: string | null
   readonly address: string
-  /** What a person or the device itself calls it, where either has. A device may call itself anything. */
+  /** By a person or by the device itself, which may call itself anything. */
   readonly name?: string
-  /** That a person or the configuration puts it in. */
   readonly group?: string
 }
 
@@ -130,7 +126,7 @@ interface FoldedAlerts {
   readonly firstId: string
 }
 
-/** Port that names the service: the lower one, as in the rule on flows of one packet. */
+/** The port of the service: the lower one, as in the rule on flows of one packet. */
 export function servicePort({ sourcePort, destinationPort }: AlertFlow): number {
   return Math.min(sourcePort, destinationPort)
 }

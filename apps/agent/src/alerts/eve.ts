@@ -1,10 +1,7 @@
 /**
- * Alerts as events of Suricata's EVE format (docs.suricata.io, "EVE JSON Format"; etc/schema.json there), so
- * that what reads Suricata's alerts reads these.
- *
- * Every field outside `oddflow` is Suricata's, with its type and meaning; what only this program knows stands in
- * the one object `oddflow`. `src` is the flow's initiator. ICMP has a type and no ports. Suricata's flow bytes
- * are those of frames; ours are of the model's size measure.
+ * Alerts as events of Suricata's EVE format (docs.suricata.io, "EVE JSON Format"; etc/schema.json there). Every field outside
+ * `oddflow` is Suricata's, with its type and meaning. `src` is the flow's initiator. ICMP has a type and no ports. Suricata's
+ * flow bytes are those of frames; ours are of the model's size measure.
  */
 import { icmpCodeOf } from '@oddflow/capture'
 import type { SavedModel } from '@oddflow/detectors'
@@ -15,26 +12,16 @@ import type { KeptEvidence } from '../evidence/evidence.js'
 import type { AlertEvent } from '../page/api.js'
 import { type Alert, servicePort } from './alert.js'
 
-/**
- * Why an alert: a sentence for people, and the features that moved the score.
- *
- * The features, and the reasons in words, are `createFlowExplainer`'s of @oddflow/program, from the sight of the device
- * that the alert is about. It takes up to some hundred scores, so it is made as an alert is given out and not for those
- * that are folded.
- *
- * The sentence holds words of the program's own, numbers, and addresses as packets have them: nothing that a device
- * could have chosen.
- */
-
-/** What the sentence is about: as FlowExplanation has it, or another rule than the score. */
+/** As FlowExplanation has it, or another rule than the score. */
 type AlertReason = FlowExplanation['reason'] | 'rule'
 
 export interface AlertExplanation extends Omit<FlowExplanation, 'reason'> {
   readonly reason: AlertReason
-  /** A sentence for people. */
+  /** A sentence of the program's own words, numbers and addresses: nothing that a device could have chosen. */
   readonly summary: string
 }
 
+/** Takes up to some hundred scores, so alerts that are folded are not explained. */
 export type AlertExplainer = (alert: Alert) => AlertExplanation
 
 export function createAlertExplainer(saved: SavedModel): AlertExplainer {
@@ -160,15 +147,16 @@ export function eveEvent(
     dest_ip: flow.destination,
     ...ports,
     proto: PROTOCOL_NAMES[protocol] ?? String(protocol),
-    community_id: communityIdOf(alert),
-    alert: {
-      action: 'allowed',
-      gid: 1,
-      rev: 1,
-      ...SIGNATURES[alert.rule],
-      category: 'Anomalous traffic',
-      severity: 3,
-    },
+    // here and not when the alert is made: most alerts of a flood are folded, and it takes longer than all the rest
+    community_id: communityId({
+      ipVersion: alert.ipVersion,
+      protocol,
+      sourceAddress: alert.sourceWords,
+      destinationAddress: alert.destinationWords,
+      sourcePort: flow.sourcePort,
+      destinationPort: flow.destinationPort,
+    }),
+    alert: eveAlert(SIGNATURES[alert.rule], 'Anomalous traffic'),
     flow: {
       pkts_toserver: alert.initiatorPackets,
       pkts_toclient: alert.responderPackets,
@@ -202,18 +190,6 @@ export function eveEvent(
   return event
 }
 
-/** Here and not when the alert is made: most alerts of a flood are folded, and it takes longer than all the rest. */
-function communityIdOf({ ipVersion, protocol, sourceWords, destinationWords, flow }: Alert): string {
-  return communityId({
-    ipVersion,
-    protocol,
-    sourceAddress: sourceWords,
-    destinationAddress: destinationWords,
-    sourcePort: flow.sourcePort,
-    destinationPort: flow.destinationPort,
-  })
-}
-
 /** One line of JSON without its line feed. */
 export function encodeEve(
   alert: Alert,
@@ -223,6 +199,14 @@ export function encodeEve(
   names: readonly PeerName[] = [],
 ): Uint8Array {
   return new TextEncoder().encode(jsonLine(eveEvent(alert, iface, explanation, evidence, names)))
+}
+
+/** Of an event that no packet is dropped for. */
+export function eveAlert(
+  signature: { readonly signature_id: number; readonly signature: string },
+  category: string,
+) {
+  return { action: 'allowed', gid: 1, rev: 1, ...signature, category, severity: 3 }
 }
 
 /** "2024-03-01T10:20:30.123456+0000". Packets' times are within 2^53 microseconds of 1970: years of four digits. */

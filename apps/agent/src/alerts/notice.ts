@@ -1,13 +1,11 @@
 /**
- * Notice: an event about the agent itself, of no flow and no device, such as that it has begun to leave packets out.
- *
- * Notices go where alerts go, in the same order, and nobody suppresses or folds them. For what reads EVE they are alerts
- * without addresses. `oddflow` has `id`, `rule`, `summary` (a sentence) and numbers by name.
+ * Notice: an event about the agent itself, such as an overload. Notices go where alerts go, in the same order, and are not
+ * suppressed or folded. In EVE they are alerts without addresses; `oddflow` has `id`, `rule`, `summary` and numbers by name.
  */
 import { createHash } from 'node:crypto'
 import { jsonLine } from '@oddflow/program'
 import type { NoticeEvent, NoticeRule } from '../page/api.js'
-import { eveTime } from './eve.js'
+import { eveAlert, eveTime } from './eve.js'
 
 export interface Notice {
   readonly rule: NoticeRule
@@ -40,14 +38,7 @@ export function encodeNotice(notice: Notice, iface: string | null): Uint8Array {
     timestamp: eveTime(atMicros),
     ...(iface === null ? {} : { in_iface: iface }),
     event_type: 'alert',
-    alert: {
-      action: 'allowed',
-      gid: 1,
-      rev: 1,
-      ...SIGNATURES[rule],
-      category: 'Not Suspicious Traffic',
-      severity: 3,
-    },
+    alert: eveAlert(SIGNATURES[rule], 'Not Suspicious Traffic'),
     oddflow: { id, rule, summary, ...numbers },
   }
   // what the page looks into

@@ -1,9 +1,6 @@
 /**
- * Suppression: alerts that the user has seen, understood and does not want again.
- *
- * A rule says what an alert must be like: every condition that it has must hold, and the first rule that holds
- * takes the alert. Suppressed alerts are counted by rule, so a rule that takes too much can be seen. A schedule
- * (days, hours) is of the machine's own time zone and looks at the alert's time, not the clock's.
+ * Suppression: alerts that the user does not want again. The first rule whose conditions all hold takes the alert and counts
+ * it. A schedule (days, hours) is of the machine's own time zone and looks at the alert's time, not the clock's.
  */
 
 import { parseIpv4, parseIpv6, parseMac } from '@oddflow/capture'
@@ -83,7 +80,6 @@ function compile(rule: SuppressionRule, place: string): Test {
   return (alert) => tests.every((test) => test(alert))
 }
 
-/** What would be a condition that does nothing, or that no alert meets. */
 function refuseUnknown(rule: SuppressionRule, place: string): void {
   const unknown = Object.keys(rule).find((key) => !FIELDS.includes(key))
   if (unknown !== undefined) {

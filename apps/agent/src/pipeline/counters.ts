@@ -29,12 +29,6 @@ import type { Metric } from './component.js'
 import type { SelfTestCounts } from './self-test.js'
 import type { Watcher } from './watcher.js'
 
-/**
- * Decider: the verdict on a flow record, and whose word it is: one model's for all, or that of the device's own.
- *
- * All models of an agent share a contract, so there is one flow table and one row.
- */
-
 /** A verdict, and by which model. */
 export interface AgentVerdict extends Verdict {
   /** That the score was compared with; null where there is no model to ask. */
@@ -49,6 +43,7 @@ export interface AgentVerdict extends Verdict {
   readonly early?: boolean
 }
 
+/** The verdict on a flow record by one model for all, or by the device's own. All share a contract, one table and one row. */
 export interface Decider {
   readonly contract: FlowContract
   /** D numbers, to which an extractor writes its rows. */
@@ -76,10 +71,13 @@ export function createModelDecider(
   given?: Float64Array,
 ): Decider {
   const { contract, row, judge } = createFlowJudge(saved, given)
-  const decisionOn = ({ score, rule, novel }: Verdict, threshold: number): AgentVerdict =>
-    score === null
-      ? { score, rule, novel, threshold, model }
-      : { score, rule, novel: !(score > threshold), threshold, model }
+  const decisionOn = ({ score, rule, novel }: Verdict, threshold: number): AgentVerdict => ({
+    score,
+    rule,
+    novel: score === null ? novel : !(score > threshold),
+    threshold,
+    model,
+  })
   return {
     contract,
     row,

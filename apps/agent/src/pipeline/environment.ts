@@ -13,14 +13,11 @@ export interface AgentEnvironment {
   readonly log: Log
   /** Aborted when the agent is to stop: open flows and alerts get up to 4.5 seconds, then the agent ends. */
   readonly stop: AbortSignal
-  /** Reads the settings anew; null where there is no configuration file. Rejects where they will not do. */
+  /** Reads the settings again; null where there is no configuration file. Rejects where they are unusable. */
   readonly readAgain: (() => Promise<Settings>) | null
-  /** Whom the agent is a service of; it is told how the agent is. */
+  /** Notifies systemd of the agent's state. */
   readonly service?: ServiceNotifier | null
-  /**
-   * Calls its argument whenever files are to be opened anew, and the settings read; at once where that was asked for before. It is
-   * given when the agent is ready.
-   */
+  /** Calls its argument at each SIGHUP from the time on when the agent is ready; at once where one came before. */
   readonly onReopen: (reopen: () => void) => void
 }
 

@@ -1,9 +1,6 @@
 /**
- * MemoryPlan: what a ceiling on resident memory leaves for each part.
- *
- * Node itself with the program loaded takes RUNTIME_BYTES (measured, decision 0009); model,
- * batches, queues and garbage the next part. What is left goes to open flows, within bounds: fewer than the
- * least would lose flows in a home network, more than the most was never of use.
+ * MemoryPlan: what a ceiling on resident memory leaves for each part. Node with the program takes RUNTIME_BYTES (measured,
+ * decision 0009), then come models, batches, queues and garbage; the rest goes to open flows, within bounds.
  */
 import { UsageError } from '@oddflow/program'
 import type { LearningSettings, ModelsSettings } from '../config/settings.js'
@@ -14,10 +11,7 @@ const RUNTIME_BYTES = 96 * MEBIBYTE
 const LEAST_FLOW_BYTES = 2 * MEBIBYTE
 const MOST_FLOW_BYTES = 256 * MEBIBYTE
 
-/**
- * A training's process, beside the pages of Node that it shares with the agent: 20 to 26 MiB (200 to 2,000 rows of D = 18 and 19,
- * measured; 66 to 71 MiB resident with the shared pages).
- */
+/** A training's process without the pages that it shares with the agent: 20 to 26 MiB (200 to 2,000 rows, measured). */
 const TRAINING_BYTES = 28 * MEBIBYTE
 
 /** The default ceiling is higher by as much where models are made; the rest of a training fits below it. */

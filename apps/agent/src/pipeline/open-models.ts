@@ -20,8 +20,6 @@ import { type AgentVerdict, createModelDecider, type Decider } from './counters.
 import type { OpeningEnvironment } from './environment.js'
 import { fleetModelBytes, type MemoryPlan, planMemory } from './memory-plan.js'
 
-/** The thresholds of a run, opened from the settings: the model's own, or those of an alert budget. */
-
 /** The model's own threshold, or an alert budget's. Models that are made here are made for the budget. */
 export async function openThresholds(
   { budget, localNetworks, state, models }: Settings,
@@ -169,9 +167,7 @@ export async function openModels(
   const { base, byScope, contract } = given
   const { models, state, devices } = settings
   const forAnnouncements = announced(base)
-  const announceBy = ({ base }: GivenModels): void => {
-    Object.assign(forAnnouncements, announced(base))
-  }
+  const announceBy = (next: GivenModels): void => void Object.assign(forAnnouncements, announced(next.base))
   if (models === null || state === null || devices === null) {
     const one = openOneModel(settings, base as ModelFile, thresholds)
     const replaceGiven = (next: GivenModels): void => {

@@ -161,10 +161,11 @@ interface ChosenEvent {
 
 /** The same output; what it is not to get counts as delivered. */
 function onlyOwnEvents(output: Output, choice: Choice): Output {
+  const { name, target, batch } = output
   return {
-    name: output.name,
-    target: output.target,
-    ...(output.batch === undefined ? {} : { batch: output.batch }),
+    name,
+    target,
+    ...(batch === undefined ? {} : { batch }),
     async deliver({ first, lines }, signal) {
       const own = lines.map((line) => eventFor(line, choice)).filter((line) => line !== null)
       return own.length === 0 ? 'nothing to send' : output.deliver({ first, lines: own }, signal)

@@ -30,18 +30,12 @@ export async function openDashboardRecords(
   { files, log, faults }: OpeningEnvironment,
 ): Promise<DashboardRecords | null> {
   if (dashboard === null || state === null) return null
-  const [
-    { createAlertFeed },
-    { createRecentAlerts, readRecentAlerts },
-    { createScoreHistory },
-    suppressions,
-  ] = await Promise.all([
-    import('../web/alerts.js'),
-    import('../web/alerts.js'),
-    import('../web/alerts.js'),
-    import('../alerts/temporary-suppressions.js'),
-  ])
-  const { createTemporarySuppressions, readTemporaryRules, writeTemporaryRules } = suppressions
+  const { createAlertFeed, createRecentAlerts, createScoreHistory, readRecentAlerts } = await import(
+    '../web/alerts.js'
+  )
+  const { createTemporarySuppressions, readTemporaryRules, writeTemporaryRules } = await import(
+    '../alerts/temporary-suppressions.js'
+  )
   const unreadable = (error: unknown): never => {
     throw fileError('read', state, error)
   }
@@ -69,33 +63,29 @@ interface OpenServer {
   readonly link: (() => string) | null
 }
 
+/** What the server shows. */
+interface Shown {
+  readonly snapshot: () => AgentSnapshot
+  readonly records: DashboardRecords | null
+  readonly devices: DeviceWatch | null
+  readonly models: ModelManager | null
+  readonly incidents: DashboardIncidents | null
+  readonly modelOf: Decider['modelOf']
+}
+
 export async function openServer(
   settings: Settings,
   environment: OpeningEnvironment,
-  snapshot: () => AgentSnapshot,
-  records: DashboardRecords | null,
-  devices: DeviceWatch | null,
-  models: ModelManager | null,
-  incidents: DashboardIncidents | null,
-  modelOf: Decider['modelOf'],
+  shown: Shown,
 ): Promise<OpenServer> {
   const { listen } = settings
+  const { snapshot } = shown
   if (listen === null) return { server: null, link: null }
-  const [{ healthOf }, { createMetrics }, { startServer }] = await Promise.all([
+  const [{ healthOf, startServer }, { createMetrics }] = await Promise.all([
     import('../web/server.js'),
     import('../web/metrics.js'),
-    import('../web/server.js'),
   ])
-  const page = await openDashboard(
-    settings,
-    environment,
-    snapshot,
-    records,
-    devices,
-    models,
-    incidents,
-    modelOf,
-  )
+  const page = await openDashboard(settings, environment, shown)
   const names = settings.dashboard?.hosts ?? []
   const server = await startServer(
     listen,
@@ -115,16 +105,10 @@ export async function openServer(
 async function openDashboard(
   { dashboard, state, models: modelSettings }: Settings,
   { files, clock, stop, faults }: OpeningEnvironment,
-  snapshot: () => AgentSnapshot,
-  records: DashboardRecords | null,
-  devices: DeviceWatch | null,
-  room: ModelManager | null,
-  incidents: DashboardIncidents | null,
-  modelOf: Decider['modelOf'],
+  { records, models: manager, modelOf, ...shown }: Shown,
 ): Promise<{ answer: Dashboard; makeCode: () => string } | null> {
   if (dashboard === null || state === null || records === null) return null
-  const [{ openToken, writeToken }, { createSessions }, { createDashboard }] = await Promise.all([
-    import('../web/sessions.js'),
+  const [{ createSessions, openToken, writeToken }, { createDashboard }] = await Promise.all([
     import('../web/sessions.js'),
     import('../web/dashboard.js'),
   ])
@@ -132,7 +116,7 @@ async function openDashboard(
     throw fileError('write', state, error)
   })
   const models =
-    room === null ? null : { scopeReport: room.scopeReport, change: modelRoutes(room)['/models'] }
+    manager === null ? null : { scopeReport: manager.scopeReport, change: modelRoutes(manager)['/models'] }
   const sessions = createSessions(token, clock, ended, (all) =>
     writeToken(files, state, { token, ended: all }).catch((error: unknown) => {
       throw fileError('write', state, error)
@@ -142,10 +126,8 @@ async function openDashboard(
     sessions,
     hosts: dashboard.hosts,
     clock,
-    snapshot,
-    devices,
+    ...shown,
     models,
-    incidents,
     noticed: createNoticedOf(modelOf, (job) =>
       noticeInChild(job, modelSettings?.trainWithinSeconds ?? NOTICE_SECONDS, stop),
     ),

@@ -1,10 +1,7 @@
 /**
- * One run of the agent: opens everything, moves packets through, and closes everything in the order in which
- * nothing gets lost: input, flows, folds, log, outputs.
- *
- * An input that can wait does so while alerts in memory wait for the disk, or without a state folder for an output, as long
- * as these work (watcher.ts): nothing is refused, and memory holds what ends at once beside a few alerts. While they fail it
- * goes on, and what does not fit is counted.
+ * One run of the agent: opens everything, moves packets through, and closes everything in the order in which nothing gets lost:
+ * input, flows, alerts that wait for alike ones, log, outputs. An input that can wait does so while alerts in memory wait for a
+ * disk or an output that works (watcher.ts).
  */
 import type { Settings } from '../config/settings.js'
 import type { ControlSocket } from '../devices/control-socket.js'
@@ -349,16 +346,10 @@ async function openRun(
     (alerting.incidents?.all() ?? []).map((each) =>
       peerNames === null ? each : withPeerNames(each, peerNames.of),
     )
-  const { server, link } = await openServer(
-    settings,
-    environment,
-    snapshot,
-    records,
-    devices,
-    models,
-    alerting.incidents === null ? null : { list: namedIncidents, answers },
-    parts.decider.modelOf,
-  ).catch(async (error: unknown) => {
+  const incidents = alerting.incidents === null ? null : { list: namedIncidents, answers }
+  const { modelOf } = parts.decider
+  const shown = { snapshot, records, devices, models, incidents, modelOf }
+  const { server, link } = await openServer(settings, environment, shown).catch(async (error: unknown) => {
     for (const each of deliveries) await each.stop()
     await alertLog.close()
     throw error

@@ -7,11 +7,9 @@ import { type AlertLog, acknowledgedAll } from '../spool/alert-log.js'
 import type { AgentEnvironment } from './environment.js'
 import type { Watcher } from './watcher.js'
 
-/** Waiting that a signal can end. Listeners are taken away again: a loop may wait a million times on one signal. */
-
 export const ABORTED = Symbol('aborted')
 
-/** What `work` resolves to, or ABORTED; what it does later is nobody's concern any more. */
+/** What `work` resolves to, or ABORTED. Removes its listener: a loop may wait a million times on one signal. */
 export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | typeof ABORTED> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => resolve(ABORTED)
@@ -104,7 +102,7 @@ export async function endFlows(
   }
 }
 
-/** Ends one after the other; one that fails (a disk that is read-only by now) is told of and keeps no other from its end. */
+/** Runs one step after the other. One that fails (a disk that is read-only by now) is a warning, and the next still runs. */
 export async function closeAll(
   log: Pick<AgentEnvironment['log'], 'warn'>,
   steps: readonly (() => Promise<unknown>)[],

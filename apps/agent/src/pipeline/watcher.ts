@@ -1,10 +1,8 @@
 /**
  * Watcher: frames in, verdicts on flow records out, under one contract. No files, no clock, no network.
  *
- * The same decoding, flows, rows and judging as `oddflow score`, by the same packages; what is added is that a
- * verdict does not wait for the end of a flow: a row goes out as soon as no packet can change it.
- *
- * A record that is left over at the end of a long flow was part of a flow already judged, and is counted alone.
+ * Decoding, flows, rows and judging are those of `oddflow score`, but a verdict does not wait for the end of a flow: it is
+ * given as soon as no packet can change the row.
  */
 import {
   createPacketDecoder,
@@ -24,7 +22,7 @@ import type { AlertLog } from '../spool/alert-log.js'
 import type { AgentVerdict, Decider } from './counters.js'
 import type { Overload } from './overload.js'
 
-/** A hash of one end of a packet: address and port, four words and one. The same end has the same in both directions. */
+/** Of one end of a packet: four words of an address, and a port. The same in both directions. */
 export function endpointHash(words: Uint32Array, at: number, port: number, seed: number): number {
   let hash = seed | 0
   for (let i = 0; i < 4; i++) {
@@ -36,14 +34,9 @@ export function endpointHash(words: Uint32Array, at: number, port: number, seed:
 }
 
 /**
- * Room: whether an input that can wait should, since alerts in memory wait for something that works.
- *
- * With a state folder alerts are in memory until the disk has them, and an output that is down leaves them there: the
- * disk alone is waited for. Without one they are in memory until the slowest output has them: each output that works is waited
- * for, for what is held for it alone, and one that fails is not. What fails would be waited for without end; what it cannot
- * take is refused or dropped, and counted.
+ * Whether an input that can wait should, since alerts in memory wait for a disk or an output that works. What fails is not
+ * waited for: that would be without end, and what it cannot take is refused or dropped, and counted.
  */
-
 export function isWorthWaiting(
   log: Pick<AlertLog, 'lastError' | 'pendingBytes'>,
   deliveries: readonly Pick<Delivery, 'lastError' | 'memoryBytes'>[],
@@ -68,17 +61,15 @@ interface WatcherOptions {
   /** Says which packets are left out; none where there is none. */
   readonly overload?: Overload
   /**
-   * A novel record, or one that an answer made normal (`answered`). The record is borrowed: it and its arrays are valid until the call returns. `clockMicros`: by how much the packets' clock was
-   * set since the record's first packet.
+   * A novel record, or one that an answer made normal (`answered`). The record and its arrays are valid until the call returns.
+   * `clockMicros`: by how much the packets' clock was set since the record's first packet.
    */
   readonly onNovel: (record: FlowRecord, verdict: AgentVerdict, clockMicros: number) => void
   /** Packets that came, dropped copies and those that the filter took out by their status; borrowed as records are. */
   readonly onPackets?: (frames: FrameBatch, packets: PacketBatch) => void
   /** The packets' clock was set by so much; verdicts that follow have times of the clock as it is now. */
   readonly onClockStep?: (byMicros: number) => void
-  /**
-   * Every verdict, before `onNovel`. The record's start is of the clock as it is now, whatever it was then.
-   */
+  /** Every verdict, before `onNovel`. The record's start is of the clock as it is now. */
   readonly onVerdict?: (record: FlowRecord, verdict: AgentVerdict) => void
 }
 
@@ -98,37 +89,34 @@ export interface WatcherCounts {
   latestMicros: number
 }
 
-export interface Watcher {
-  /** As of FlowExtractor. */
-  clockSet(byMicros: number): void
-  /** At most BATCH_FRAMES frames. */
-  add(frames: FrameBatch): void
-  /** No packet older than `nowMicros` is to come: ends idle flows, and gives the verdicts that time has made due. */
-  expire(nowMicros: number): void
-  /** Ends at most `limit` flows; true if some are left, else the frames that follow are another capture's. */
-  endCapture(limit: number): boolean
-  /** The same; no more frames may come. */
-  finish(limit: number): boolean
-  readonly counts: WatcherCounts
-  /** Of the packets that the filter let through. */
-  readonly check: Readonly<PacketCheckCounts>
-  flowCounters(): FlowCounters
-  /** Flows that have begun. */
-  readonly flows: number
-  readonly openFlows: number
-  readonly maximumFlows: number
-}
+export type Watcher = ReturnType<typeof createWatcher>
 
 const FILTERED_OUT = packetStatusCode('filtered-out')
 
-export function createWatcher(options: WatcherOptions): Watcher {
-  const { decider } = options
+/** By how much the packets' clock was set since a packet. */
+function createClockSteps() {
+  const steps: { readonly packetNumber: number; readonly byMicros: number }[] = []
+  return {
+    add(byMicros: number, packetNumber: number): void {
+      steps.push({ packetNumber, byMicros })
+      if (steps.length > MAXIMUM_STEPS) steps.shift()
+    },
+    since(firstPacketNumber: number): number {
+      let sum = 0
+      for (const { packetNumber, byMicros } of steps) if (firstPacketNumber < packetNumber) sum += byMicros
+      return sum
+    },
+  }
+}
+
+export function createWatcher(options: WatcherOptions) {
+  const { decider, filter, overload, hashSeed } = options
   const { contract, row } = decider
   const view = packetView(contract)
   const decoder = createPacketDecoder({
     decapsulate: view.decapsulation,
     joinFragments: view.joinFragments,
-    hashSeed: options.hashSeed,
+    hashSeed,
   })
   const counts: WatcherCounts = {
     frames: 0,
@@ -139,16 +127,10 @@ export function createWatcher(options: WatcherOptions): Watcher {
     shed: 0,
     latestMicros: Number.NEGATIVE_INFINITY,
   }
-  const steps: { readonly packetNumber: number; readonly byMicros: number }[] = []
-  /** By how much the clock was set since the record began. */
-  const clockMicrosOf = ({ firstPacketNumber }: FlowRecord): number => {
-    let sum = 0
-    for (const { packetNumber, byMicros } of steps) if (firstPacketNumber < packetNumber) sum += byMicros
-    return sum
-  }
+  const steps = createClockSteps()
   const decide = (record: FlowRecord, early: boolean): void => {
     const decision = decider.decide(record)
-    const clockMicros = clockMicrosOf(record)
+    const clockMicros = steps.since(record.firstPacketNumber)
     const ofNow = clockMicros === 0 ? record : { ...record, startMicros: record.startMicros + clockMicros }
     const { rule, novel } = decision
     counts.judged[rule]++
@@ -159,45 +141,51 @@ export function createWatcher(options: WatcherOptions): Watcher {
     options.onNovel(record, { ...decision, early }, clockMicros)
   }
   const sourceHash = (of: PacketBatch, i: number): number =>
-    endpointHash(of.sourceAddress, 4 * i, of.sourcePort[i], options.hashSeed)
+    endpointHash(of.sourceAddress, 4 * i, of.sourcePort[i], hashSeed)
   const destinationHash = (of: PacketBatch, i: number): number =>
-    endpointHash(of.destinationAddress, 4 * i, of.destinationPort[i], options.hashSeed)
-  const admitsFlow = (overload: Overload) => (of: PacketBatch, i: number) => {
-    if (overload.admitsAll || overload.admits(sourceHash(of, i), destinationHash(of, i))) return true
+    endpointHash(of.destinationAddress, 4 * i, of.destinationPort[i], hashSeed)
+  const admitsFlow = (by: Overload) => (of: PacketBatch, i: number) => {
+    if (by.admitsAll || by.admits(sourceHash(of, i), destinationHash(of, i))) return true
     counts.shed++
     return false
   }
   const extractor = createFlowExtractor({
     contract,
     row,
-    hashSeed: options.hashSeed,
+    hashSeed,
     memoryBytes: options.memoryBytes,
-    ...(options.overload === undefined ? {} : { admitsFlow: admitsFlow(options.overload) }),
+    ...(overload === undefined ? {} : { admitsFlow: admitsFlow(overload) }),
     onClockStep(byMicros, packetNumber) {
-      steps.push({ packetNumber, byMicros })
-      if (steps.length > MAXIMUM_STEPS) steps.shift()
+      steps.add(byMicros, packetNumber)
       options.onClockStep?.(byMicros)
     },
     onEarlyRow: (record) => decide(record, true),
     onRecord: (record) => {
-      if (record.rowGivenEarly || record.noRowReason === 'remainder') return
-      decide(record, false)
+      // what is left over at the end of a long flow is of a flow already judged
+      if (!record.rowGivenEarly && record.noRowReason !== 'remainder') decide(record, false)
     },
   })
-  const check = new PacketCheck({
-    dropDuplicates: options.dropDuplicates === true,
-    hashSeed: options.hashSeed,
-  })
+  const check = new PacketCheck({ dropDuplicates: options.dropDuplicates === true, hashSeed })
   const packets = extractor.createBatch(BATCH_FRAMES)
+  /** In an overload that open flows are left out for, too. */
+  const shedOpenFlows = (by: Overload): void => {
+    for (let i = 0; i < packets.count; i++) {
+      if (packets.status[i] !== PACKET_OK) continue
+      if (!by.sheds(sourceHash(packets, i), destinationHash(packets, i))) continue
+      packets.status[i] = FILTERED_OUT
+      counts.shed++
+    }
+  }
   return {
     counts,
-    check: check.counts,
-    add(frames) {
+    /** Of the packets that the filter let through. */
+    check: check.counts as Readonly<PacketCheckCounts>,
+    /** At most BATCH_FRAMES frames. */
+    add(frames: FrameBatch): void {
       decoder.decode(frames, packets)
       // a recorder that was started again counts from 0
       packets.firstFrame = counts.frames
       counts.frames += frames.count
-      const { filter, overload } = options
       for (let i = 0; i < packets.count; i++) {
         if (filter === null || filter(packets, i)) check.look(frames, packets, i)
         else {
@@ -207,34 +195,32 @@ export function createWatcher(options: WatcherOptions): Watcher {
       }
       // behind it, so that an alert's packets are those of its flow
       options.onPackets?.(frames, packets)
-      if (overload?.shedsOpenFlows) {
-        for (let i = 0; i < packets.count; i++) {
-          if (packets.status[i] !== PACKET_OK) continue
-          if (!overload.sheds(sourceHash(packets, i), destinationHash(packets, i))) continue
-          packets.status[i] = FILTERED_OUT
-          counts.shed++
-        }
-      }
+      if (overload?.shedsOpenFlows) shedOpenFlows(overload)
       extractor.add(packets)
       counts.latestMicros = extractor.latestMicros
     },
-    clockSet: (byMicros) => extractor.clockSet(byMicros),
-    expire: (nowMicros) => extractor.expire(nowMicros),
-    endCapture(limit) {
+    /** As of FlowExtractor. */
+    clockSet: (byMicros: number): void => extractor.clockSet(byMicros),
+    /** No packet older than `nowMicros` is to come: ends idle flows, and gives the verdicts that time has made due. */
+    expire: (nowMicros: number): void => extractor.expire(nowMicros),
+    /** Ends at most `limit` flows; true if some are left, else the frames that follow are another capture's. */
+    endCapture(limit: number): boolean {
       if (extractor.endFlows(limit)) return true
       extractor.endCapture()
       return false
     },
-    finish(limit) {
+    /** The same; no more frames may come. */
+    finish(limit: number): boolean {
       if (extractor.endFlows(limit)) return true
       extractor.finish()
       return false
     },
-    flowCounters: () => extractor.counters(),
-    get flows() {
+    flowCounters: (): FlowCounters => extractor.counters(),
+    /** Flows that have begun. */
+    get flows(): number {
       return extractor.flows
     },
-    get openFlows() {
+    get openFlows(): number {
       return extractor.openFlows
     },
     maximumFlows: extractor.maximumFlows,

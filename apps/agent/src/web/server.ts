@@ -1,4 +1,4 @@
-/** Whether the agent does its work, for whoever restarts or watches it, with what is wrong, a line each. */
+/** The agent's HTTP server: /metrics for Prometheus, /healthz for a supervisor (200 or 503), and the dashboard. */
 
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -6,16 +6,6 @@ import { OddFlowError } from '@oddflow/core'
 import type { ListenSettings } from '../config/settings.js'
 import { type Dashboard, isOwnHost } from './dashboard.js'
 import type { AgentSnapshot, Metrics } from './metrics.js'
-
-/**
- * The agent's HTTP server: /metrics for Prometheus, /healthz for whoever restarts what is ill (200 or 503).
- *
- * Both only tell and change nothing; the dashboard answers everything else. The server listens where the settings
- * say and nowhere else. Connections, header bytes and the time of a request are bounded. One connection too many ends the
- * oldest of the address that has the most, so slow clients keep nobody from /healthz. A connection has one request at a time: one
- * that sends the next before the answer (pipelining, which no browser does) is ended, so that no client has thousands of answers
- * made at once.
- */
 
 export interface AgentServer {
   /** "127.0.0.1:9477": the port that was given, or found free. */
@@ -30,7 +20,12 @@ export class ListenError extends OddFlowError {
 const MAXIMUM_CONNECTIONS = 16
 const PATIENCE_MILLIS = 5000
 
-/** Rejects with ListenError. */
+/**
+ * Listens where the settings say. Connections, header bytes and the time of a request are bounded. One connection too many ends
+ * the oldest of the address that has the most, so slow clients keep no other from /healthz. A connection that sends a request
+ * before the last one is answered (pipelining, which no browser does) is ended, so that a client cannot have thousands of answers
+ * made at once. Rejects with ListenError.
+ */
 export async function startServer(
   { host, port }: ListenSettings,
   metrics: Metrics,
