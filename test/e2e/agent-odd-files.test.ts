@@ -10,7 +10,7 @@ import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { run as runCommand } from '../../apps/agent/src/commands/run.js'
 import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
-import { createModelStore } from '../../apps/agent/src/models/model-store.js'
+import { ModelStore } from '../../apps/agent/src/models/model-store.js'
 import { agent } from './support/agent.js'
 import { synFlood } from './support/captures.js'
 import { temporaryFolder, trainLabModel } from './support/oddflow.js'
@@ -103,7 +103,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
   it('in place of a model or rows that were made here, or of a finished segment', async () => {
     const state = inFolder(`store-${kind.replace(' ', '-')}`)
     mkdirSync(join(state, 'models'), { recursive: true })
-    const store = createModelStore(nodeFileSystem, state, (owner) => owner)
+    const store = new ModelStore(nodeFileSystem, state, (owner) => owner)
     const record = {
       owner: 'all',
       sha256: 'a'.repeat(64),

@@ -14,7 +14,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
 import { createSystemClock } from '../../apps/agent/src/input/clocks.js'
 import { scopeFileName } from '../../apps/agent/src/models/model-scopes.js'
-import { createModelStore } from '../../apps/agent/src/models/model-store.js'
+import { ModelStore } from '../../apps/agent/src/models/model-store.js'
 import { encodePcap, type PcapFrame } from '../../packages/capture/src/index.js'
 import { createRng } from '../../packages/core/src/index.js'
 import { decodeModelFile, encodeModelFile } from '../../packages/detectors/src/index.js'
@@ -171,7 +171,7 @@ describe('a model that is replaced by one that flags nothing', () => {
     writeFileSync(join(folder, 'agent.yaml'), BASE)
     await trainedState(folder)
     // the model in force at the start is the one before, but for a threshold that nothing is below
-    const store = createModelStore(nodeFileSystem, join(folder, 'state'), (owner) =>
+    const store = new ModelStore(nodeFileSystem, join(folder, 'state'), (owner) =>
       scopeFileName('device', owner),
     )
     const {
