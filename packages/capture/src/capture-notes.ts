@@ -3,11 +3,9 @@ import type { FormatError } from '@oddflow/core'
 /**
  * Times that cannot be right, where captures are merged by them (merge-captures.ts).
  *
- * A recorder writes 0 before its clock is set, or a damaged record tells a year that is far away. One packet is
- * taken to be wrong where it lies more than a week from both its neighbours and these within a week of each other:
- * no capture in the order of time has such a packet, however quiet it is. At the ends one side must do: a first packet
- * is taken to be wrong that is more than a week from the second while the second and third are near each other, and
- * a last one likewise.
+ * A recorder writes 0 before its clock is set, or a damaged record has a distant year. A packet's time is wrong if it is
+ * more than a week from both its neighbours, which are within a week of each other: no capture in the order of time has
+ * such a packet. For a first or last packet the next two neighbours decide.
  */
 
 /** Seven days: longer than a rotated file is silent, shorter than a clock that was never set is wrong. */
@@ -22,10 +20,8 @@ export function areNear(a: number, b: number): boolean {
 export const FIRST_TIMES = 3
 
 /**
- * The time at which a capture begins: its first packet's, or the second's where the first is wrong; −Infinity where
- * none has a time.
- *
- * @param times of its first packets; NaN for those that have none
+ * The time at which a capture begins: its first packet's, or the second's if the first is wrong; −Infinity without one.
+ * @param times - of its first packets; NaN for none
  */
 export function firstTimeOf(times: readonly number[]): number {
   const [first, second, third] = times.slice(0, FIRST_TIMES).filter((micros) => !Number.isNaN(micros))
@@ -37,10 +33,9 @@ export function firstTimeOf(times: readonly number[]): number {
 /**
  * CaptureEnd: how the reading of a capture ended, and the bounds that a reader keeps.
  *
- * A damaged capture still holds packets, and they count: everything before the damage is delivered, and the
- * end state tells the rest. Three endings are kept apart: clean; `truncated` (the input stops within a
- * record, as when a recorder was killed); `error` (a field that cannot be true, after which no record
- * boundary can be trusted). An input that stops before its file header is complete is both.
+ * Everything before damage is delivered. There are three endings: clean; `truncated` (the input stops within a record, as
+ * when a recorder was killed); `error` (a field that cannot be true, after which no record boundary can be trusted). An
+ * input that stops before its file header is complete is both.
  */
 
 /** Largest captured length that is believed: MAXIMUM_SNAPLEN of libpcap and tcpdump. */
@@ -49,16 +44,13 @@ export const MAXIMUM_CAPTURED_BYTES = 262_144
 /** Largest pcapng block of a kind that is read (others are skipped as they stream by): Wireshark's bound. */
 export const MAXIMUM_BLOCK_BYTES = 16_777_216
 
-/**
- * Longest frame on the wire that raises no doubt: four times what any recorder keeps of one, and more than offloading
- * puts together. A longer one is taken as it is told, and counted.
- */
+/** Longest plausible frame on the wire: four times what any recorder keeps. A longer one is used as stated, and counted. */
 export const MAXIMUM_WIRE_BYTES = 1_048_576
 
 /** Most interfaces that one pcapng section may describe. */
 export const MAXIMUM_INTERFACES = 262_144
 
-/** Warnings kept; what comes after them is only counted. */
+/** Warnings kept; further ones are only counted. */
 export const MAXIMUM_WARNINGS = 16
 
 /** The formats of captures that are read. */
@@ -79,8 +71,8 @@ export interface CaptureEnd {
   /** One line on the ending, null where it is clean. */
   readonly detail: string | null
   /**
-   * Oddities that did not stop the reading: at most MAXIMUM_WARNINGS lines as they were met, a line for those
-   * left out, and up to five that sum up the whole (times, lengths, counters, trailing garbage).
+   * Oddities that did not stop the reading: at most MAXIMUM_WARNINGS lines in order, a line for those left out, and up to
+   * five that sum up the whole (times, lengths, counters, trailing garbage).
    */
   readonly warnings: readonly string[]
   /** Comments in the capture (pcapng). */
@@ -91,7 +83,7 @@ export interface CaptureEnd {
   readonly drops: CaptureDrops
 }
 
-/** What is to be said of a capture that is cut or damaged, and of what came before that. */
+/** A line on a capture that is cut or damaged, and on the packets before that. */
 export function describeDamage(name: string, { detail, packets }: CaptureEnd): string {
   const used =
     packets === 0
@@ -126,12 +118,11 @@ export function createWarningList(): WarningList {
 /**
  * What a recorder noted beside the packets: comments, and how many packets it lost.
  *
- * pcapng alone has such notes. Comments are opt_comment of section headers, interface descriptions, packets
- * and interface statistics, wherever they stand. Drops are told twice over: by an interface's statistics
- * (isb_ifdrop and isb_osdrop, running totals, so the last block of each interface counts) and before a packet
- * (epb_dropcount and the obsolete block's drops count, each since the packet before, so they are added up).
- * The two may speak of the same packets and are not added to each other. null: no count was given. The
- * counters have 64 bits; one of 2^53 − 1 or more is given as 2^53 − 1, and the end state warns of it.
+ * Only pcapng has such notes. Comments are opt_comment of section headers, interface descriptions, packets and interface
+ * statistics. Drops are stated by an interface's statistics (isb_ifdrop and isb_osdrop, running totals, so the last block
+ * of each interface counts) and before a packet (epb_dropcount and the obsolete block's drops count, which are added up).
+ * The two may mean the same packets and are not added to each other. null: no count was given. A counter of 2^53 − 1 or
+ * more is given as 2^53 − 1, with a warning.
  */
 export interface CaptureDrops {
   /** Packets that the interfaces received (isb_ifrecv). */
@@ -157,7 +148,7 @@ export const MAXIMUM_COMMENTS = 16
 /** Most bytes that are kept of one comment. */
 export const MAXIMUM_COMMENT_BYTES = 1024
 
-/** Statistics of one interface: the last that was said, NaN where nothing was. */
+/** Statistics of one interface, as last stated; NaN if not stated. */
 export interface InterfaceStatistics {
   received: number
   dropped: number
@@ -171,7 +162,7 @@ export interface CaptureNotes {
   readonly comments: readonly string[]
   addComment(data: Uint8Array, at: number, length: number): void
   addDropped(packets: number): void
-  /** Adds what the interfaces of an ended section said. */
+  /** Adds the statistics of an ended section's interfaces. */
   addSection(interfaces: Iterable<InterfaceStatistics>): void
   /** Everything so far, with the interfaces of a section that is still being read. */
   drops(interfaces: Iterable<InterfaceStatistics>): CaptureDrops
@@ -235,13 +226,13 @@ function plusKnown(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : plus(a, b)
 }
 
-/** Of two counters that may be unknown, at most 2^53 − 1: beyond, a double is no exact count. */
+/** The sum of two counters that may be unknown, at most 2^53 − 1, beyond which a double is no exact count. */
 function plus(a: number, b: number): number {
   if (Number.isNaN(a)) return Math.min(b, Number.MAX_SAFE_INTEGER)
   return Math.min(Number.isNaN(b) ? a : a + b, Number.MAX_SAFE_INTEGER)
 }
 
-/** Names of the counters that are too large to be given exactly, as a warning; null where there are none. */
+/** A warning that names the counters too large to be exact; null if there are none. */
 export function warnOfLargeCounters(drops: CaptureDrops): string | null {
   const names = Object.entries(drops)
     .filter(([, count]) => (count as number | null) === Number.MAX_SAFE_INTEGER)

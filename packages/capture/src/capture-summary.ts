@@ -1,11 +1,9 @@
 /**
  * CaptureSummary: what a capture holds, in one record.
  *
- * First and last time are those of the first and last packet in file order that has a time, as capinfos'
- * start and end are not (it sorts) but tshark's first and last frame are; a capture whose clock stepped back
- * may have earlier packets in between. Flows are distinct unordered pairs of (address, port) with protocol
- * and IP version, of the outer headers, with no timeouts. Every packet is in `flows`' packets or under one
- * reason in `skipped`: packets = keyedPackets + the sum over `skipped`.
+ * First and last time are those of the first and last packet with a time in file order, as in tshark (capinfos sorts).
+ * Flows are distinct unordered pairs of (address, port) with protocol and IP version, of the outer headers, without
+ * timeouts. packets = keyedPackets + the sum over `skipped`.
  */
 import type { CaptureDrops, CaptureEnd } from './capture-notes.js'
 import { createFlowKeySet, type FlowCounts } from './flow-key-set.js'
@@ -16,14 +14,14 @@ import { PacketOrder, type PacketOrderCounts } from './packet-order.js'
 
 /** What is in a capture: packets, bytes, times, link types, flows, and packets left out by reason. */
 export interface CaptureSummary {
-  /** Packets looked at (those that a filter kept, where there is one). */
+  /** Packets counted: those that the filter kept, if there is one. */
   readonly packets: number
-  /** All packets of the capture, those that a filter took out too. */
+  /** All packets of the capture. */
   readonly readPackets: number
   /** Of these, the ones that belong to a flow. */
   readonly keyedPackets: number
   readonly wireBytes: number
-  /** null where no packet has a time. */
+  /** null if no packet has a time. */
   readonly firstTimestampMicros: number | null
   readonly lastTimestampMicros: number | null
   /** Packets by LINKTYPE_ name. */
@@ -44,7 +42,7 @@ export interface CaptureSummary {
   readonly warnings: readonly string[]
   /** Comments in the capture. */
   readonly comments: number
-  /** What the recorder says it lost; null where it says nothing. */
+  /** What the recorder says it lost; null if it says nothing. */
   readonly drops: CaptureDrops
 }
 
@@ -61,7 +59,7 @@ export interface CaptureSummariser {
 
 /**
  * The first two parameters are those of createFlowKeySet.
- * @param dropDuplicates whether copies of a packet are in no flow, and counted in `skipped`
+ * @param dropDuplicates - whether copies of a packet are in no flow, and counted in `skipped`
  */
 export function createCaptureSummariser(
   maximumFlowKeys?: number,

@@ -1,11 +1,10 @@
 /**
- * FlowKeySet: how many different conversations there are, counted exactly in typed arrays.
+ * FlowKeySet: counts different conversations exactly, in typed arrays.
  *
- * A key is ten 32-bit words: the two addresses, the two ports, protocol and IP version, with the two ends in
- * a fixed order so that both directions are one key. Open addressing over a table of key numbers with a keyed
- * hash, doubled at half load. The set is bounded: when `maximumKeys` are held, a key not seen before is only counted as
- * `overflow` and the counts by protocol become lower bounds. At the default bound the set takes at most
- * 100 MB, twice that for the moment of its last growth.
+ * A key is ten 32-bit words: both addresses, both ports, protocol and IP version, with the ends in a fixed order so that
+ * both directions are one key. Open addressing with a keyed hash, doubled at half load. Beyond `maximumKeys` a new key is
+ * only counted as `overflow`, and the counts by protocol become lower bounds. At the default bound the set takes at most
+ * 100 MB, twice that during its last growth.
  */
 import { ArgumentError, halfSipHash13 } from '@oddflow/core'
 import { PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_SCTP, PROTOCOL_TCP, PROTOCOL_UDP } from './ip.js'
@@ -35,8 +34,8 @@ export interface FlowKeySet {
 }
 
 /**
- * @param hashSeed a number that the senders of the packets cannot foretell, where they are not trusted: they
- * could else choose keys that all fall on one slot. The counts do not depend on it.
+ * @param hashSeed - for untrusted packets a number that their senders cannot predict, so that they cannot choose keys
+ * that all fall on one slot. The counts do not depend on it.
  */
 export function createFlowKeySet(maximumKeys: number = DEFAULT_MAXIMUM_FLOW_KEYS, hashSeed = 0): FlowKeySet {
   if (!Number.isSafeInteger(maximumKeys) || maximumKeys < 1 || maximumKeys > 2 ** 26) {

@@ -1,9 +1,9 @@
 /**
- * Host names in packets: what a DNS message says of a name (RFC 1035, RFC 3596), and the name for which a TLS client asks
- * (SNI, RFC 6066 section 3, in the ClientHello of RFC 8446).
+ * Host names in packets: from DNS messages (RFC 1035, RFC 3596) and TLS clients (SNI, RFC 6066 section 3, in the
+ * ClientHello of RFC 8446).
  *
- * The bytes are those of strangers: any bytes give a result, in time linear in their number. A host name that is returned has letters,
- * digits, hyphens, underscores and dots alone, in lower case, at most 253 of them, and does not look like an address.
+ * Any bytes give a result, in time linear in their number. A returned host name has only letters, digits, hyphens,
+ * underscores and dots, in lower case, at most 253 of them, and does not look like an address.
  *
  * Not read: DNS over TCP, TLS or HTTPS; a ClientHello in several TLS records; QUIC, whose ClientHello is encrypted.
  */
@@ -11,7 +11,7 @@
 export const MAXIMUM_HOST_NAME_BYTES = 253
 const MAXIMUM_NAME_BYTES = 255
 
-/** null for what is no host name. */
+/** The name in lower case; null if it is no host name. */
 export function hostName(text: string): string | null {
   const name = text.toLowerCase()
   if (name.length > MAXIMUM_HOST_NAME_BYTES || !/^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$/.test(name))
@@ -30,11 +30,10 @@ export interface DomainName {
 /**
  * A domain name in a message (RFC 1035, sections 3.1 and 4.1.4).
  *
- * A pointer may only lead to an earlier byte than any that was read through it, so there are no loops; labels together take at
- * most 255 bytes.
- * @param start - where pointers are counted from; −1 where there are none (DHCP).
- * @param end - of the message.
- * @returns null where it is no name, or goes beyond the end.
+ * A pointer may only lead to an earlier byte than any read through it, so there are no loops; labels take at most 255 bytes
+ * in all.
+ * @param start - where pointers are counted from; −1 without pointers (DHCP). @param end - of the message.
+ * @returns null if it is no name, or goes beyond the end.
  */
 export function readDomainName(bytes: Uint8Array, at: number, start: number, end: number): DomainName | null {
   const labels: Uint8Array[] = []
@@ -62,7 +61,7 @@ export function readDomainName(bytes: Uint8Array, at: number, start: number, end
 
 // ---- DNS
 
-/** Of a query or a response, what it says of the one name that is asked for. */
+/** What a query or response says about the one name that is asked for. */
 export interface DnsMessage {
   readonly id: number
   readonly isResponse: boolean

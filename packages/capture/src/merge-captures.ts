@@ -1,20 +1,14 @@
 /**
  * mergeCaptures: several captures as one sequence of batches, in the order of time.
  *
- * Rotated files follow one another, files of several interfaces overlap: both are one merge. Of the captures
- * that are open the one with the earliest head goes on, until another one's head is earlier; a capture is opened
- * when its first time is reached, so a thousand rotated files do not have a thousand open. Each file may be out
- * of order within itself, and its end may overlap the next one's start: everything goes through a reorder window
- * (reorder-window.ts). What is later than the window is counted and given out where it came.
+ * Rotated files follow each other, and files of several interfaces overlap. The open capture with the earliest head goes
+ * on until another head is earlier. A capture is opened when its first time is reached, at most MAXIMUM_OPEN_CAPTURES at a
+ * time: if more overlap, the rest wait until one ends, and are marked, because their packets of the time passed come late.
+ * Everything goes through a reorder window (reorder-window.ts); packets later than that are counted and keep their place.
  *
- * At most MAXIMUM_OPEN_CAPTURES are open. Where more overlap, the rest wait until one of those ends, and what they
- * hold of the time that is over by then comes late: such captures are marked, so that this can be told.
- *
- * One wrong time must not hold a capture up or send it ahead, which would make its own packets late, or those of
- * all others. A single packet more than WRONG_TIME_MICROS away from both its neighbours in its capture, while these
- * are that near to each other, has a wrong time, and so has a last packet behind two that are near: it is counted
- * and taken where it stands (capture-notes.ts). After a lasting step either side may be right, and each side
- * has its turn at the time that it tells.
+ * One wrong time must not hold a capture up or send it ahead. A single packet more than WRONG_TIME_MICROS from both its
+ * neighbours, which are near each other, has a wrong time, and so has a last packet after two that are near: it is counted
+ * and keeps its place (capture-notes.ts). After a lasting step each side has its turn by its own times.
  */
 
 import { areNear } from './capture-notes.js'
@@ -26,21 +20,18 @@ export const MAXIMUM_OPEN_CAPTURES = 64
 
 /** One of the captures that `mergeCaptures` merges. */
 export interface MergeInput {
-  /**
-   * Time at which the capture is opened, in microseconds: of its first frame, or where that one is wrong of its
-   * second (`firstTimeOf`); −Infinity where it is not known.
-   */
+  /** Time of its first frame, or of the second if that is wrong (`firstTimeOf`); −Infinity if unknown. */
   readonly firstTimestampMicros: number
   open(): AsyncIterable<FrameBatch>
 }
 
 /** Of one input. */
 export interface MergeInputCounters {
-  /** Frames given out after one with a later time. */
+  /** Frames delivered after one with a later time. */
   lateFrames: number
-  /** Frames whose time is wrong, taken where they stand. */
+  /** Frames with a wrong time, which keep their place. */
   wrongTimes: number
-  /** Whether its first time was over when it was opened, since too many others were open. */
+  /** Whether it was opened after its first time, because too many others were open. */
   openedLate: boolean
 }
 
@@ -48,7 +39,7 @@ export interface MergeInputCounters {
 export interface MergeCounters {
   /** Frames given out after one with a later time. */
   lateFrames: number
-  /** The same by input, in the order in which the inputs were given; filled in by the merge. */
+  /** The same by input, in the order of the inputs; filled in by the merge. */
   inputs?: MergeInputCounters[]
 }
 
@@ -58,9 +49,9 @@ interface Head {
   readonly source: number
   batch: FrameBatch
   next: number
-  /** The batch behind `batch`, where it had to be looked into. */
+  /** The batch after `batch`, if it had to be read already. */
   following: FrameBatch | null
-  /** The turn of frame `next`: its time; that of the frame before it where it has none, or a wrong one. */
+  /** The turn of frame `next`: its time, or that of the frame before it without a right one. */
   micros: number
   /** Whether the time of frame `next`, if it has one, is right. */
   isTimed: boolean
@@ -105,7 +96,7 @@ export async function* mergeCaptures(
         earliest = earliestOf(heads)
       }
       if (earliest === null) break
-      // this one goes on until another head, or a capture that is still closed, has its turn
+      // It goes on until another head, or a capture that is still closed, has its turn.
       let limit = Number.POSITIVE_INFINITY
       for (const head of heads) if (head !== earliest) limit = Math.min(limit, head.micros)
       if (nextInput < waiting.length && heads.length < MAXIMUM_OPEN_CAPTURES) {
@@ -180,7 +171,7 @@ async function fill(head: Head): Promise<boolean> {
   return true
 }
 
-/** Sets the turn of frame `next`, where need be with a look at the frame behind it. */
+/** Sets the turn of frame `next`, looking at the frame after it if necessary. */
 async function judgeTime(head: Head, counts: MergeInputCounters): Promise<void> {
   const micros = head.batch.timestampMicros[head.next]!
   head.isTimed = true
@@ -199,12 +190,12 @@ async function judgeTime(head: Head, counts: MergeInputCounters): Promise<void> 
   }
 }
 
-/** Time of the frame behind frame `next`, NaN where it has none; null where there is no such frame. */
+/** Time of the frame after frame `next`, NaN without one; null if there is no such frame. */
 async function timeBehind(head: Head): Promise<number | null> {
   const { batch, next } = head
   if (next + 1 < batch.count) return batch.timestampMicros[next + 1]!
   if (head.following === null) {
-    // the batch is gone when the one behind it is asked for
+    // the batch is gone when the next one is asked for
     head.batch = copyOfFrame(batch, next)
     head.next = 0
     head.following = await nextBatch(head)

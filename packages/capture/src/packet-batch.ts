@@ -1,22 +1,20 @@
 /**
- * Why a packet is not part of a flow. Every captured packet has exactly one status, so the counts of a
- * capture always add up: captured = keyed + the sum over reasons.
- *
- * The names are public (they are the keys of `skipped` in reports); the codes are private to a process.
+ * Why a packet is not part of a flow. Every captured packet has exactly one status, so counts add up: captured = keyed +
+ * the sum over reasons. The names are public (keys of `skipped` in reports); the codes are private to a process.
  */
 export const PACKET_OK = 0
 
 /**
  * Names by code; index 0 is the keyed packet.
  *
- * - link-type-unsupported: the frame's LINKTYPE_ is not read (its name stands in a summary's `linkTypes`)
+ * - link-type-unsupported: the frame's LINKTYPE_ is not read (a summary's `linkTypes` has its name)
  * - link-header-truncated: captured shorter than the link header, VLAN tags and SNAP included
  * - not-ip, arp: what follows the link header
  * - mpls, pppoe: a label stack or a PPPoE frame that carries no IP (discovery, LCP, other pseudowires)
  * - wlan-not-data, wlan-encrypted, wlan-later-fragment: 802.11 frames without a readable packet (management,
  *   control and empty data frames; protected ones; fragments of a frame other than its first)
  * - ieee802154-unsupported: IEEE 802.15.4, and so 6LoWPAN and Zigbee, whose headers are not read
- * - link-nesting-exceeded: more link headers within each other than are read (MAXIMUM_LINK_NESTING)
+ * - link-nesting-exceeded: more link headers inside each other than MAXIMUM_LINK_NESTING
  * - ip-header-truncated, ip-header-invalid: captured too short (extension headers and options included), or
  *   version or lengths that cannot be
  * - ip-later-fragment: a fragment other than the first, which has no ports
@@ -52,12 +50,10 @@ export const PACKET_STATUS_NAMES = [
 /** What became of a packet: "ok", or the reason why it is in no flow. */
 export type PacketStatusName = (typeof PACKET_STATUS_NAMES)[number]
 
-/** The number under which a PacketBatch keeps a status: its index in PACKET_STATUS_NAMES. */
+/** The code of a status in a PacketBatch: its index in PACKET_STATUS_NAMES. */
 export function packetStatusCode(name: PacketStatusName): number {
   return PACKET_STATUS_NAMES.indexOf(name)
 }
-
-/** The codes of a packet's status as constants, for the decoders. */
 
 export const LINK_TYPE_UNSUPPORTED = packetStatusCode('link-type-unsupported')
 export const LINK_HEADER_TRUNCATED = packetStatusCode('link-header-truncated')
@@ -78,11 +74,8 @@ export const IEEE802154_UNSUPPORTED = packetStatusCode('ieee802154-unsupported')
 export const LINK_NESTING_EXCEEDED = packetStatusCode('link-nesting-exceeded')
 
 /**
- * FrameBatch: what a capture reader hands on, many frames at a time, as parallel arrays.
- *
- * An object per packet costs ten times what the bytes cost, so a reader fills these arrays and the frames'
- * bytes stay where they were read. Everything in a batch is borrowed: it is valid until the reader is asked
- * for the next one.
+ * FrameBatch: many frames as parallel arrays, because an object per packet costs ten times what the bytes cost. The
+ * frames' bytes stay where they were read. A batch is borrowed: it is valid until the next one is asked for.
  */
 export interface FrameBatch {
   /** Frames in this batch; the arrays may be longer. */
@@ -97,10 +90,7 @@ export interface FrameBatch {
   readonly capturedBytes: Uint32Array
   /** Bytes that frame i had on the wire. */
   readonly wireBytes: Uint32Array
-  /**
-   * Whole microseconds since 1970, rounded down; NaN where the record has no time (pcapng SPB) or one that is
-   * not within ±(2^53 − 1) µs.
-   */
+  /** Whole microseconds since 1970, rounded down; NaN without a time (pcapng SPB) or outside ±(2^53 − 1) µs. */
   readonly timestampMicros: Float64Array
   /** What lies below the microsecond, 0 … 999 ns. */
   readonly timestampSubNanos: Uint16Array
@@ -134,12 +124,9 @@ export function copyFrame(from: FrameBatch, i: number, to: FrameBatch, n: number
 }
 
 /**
- * PacketBatch: frames after their headers have been read, as parallel arrays; the same order and count as
- * the FrameBatch they came from, so nothing can be lost between the two.
+ * PacketBatch: decoded frames as parallel arrays, in the order and number of their FrameBatch.
  *
- * `status[i]` tells whether packet i can be keyed (PACKET_OK) or why it is skipped; the codes and their
- * public names stand above. Addresses are four 32-bit words, most significant first; an IPv4
- * address is the last word with zeros before it, and `ipVersion` tells the two apart.
+ * Addresses are four 32-bit words, most significant first; an IPv4 address is the last word with zeros before it.
  */
 export interface PacketBatch {
   count: number
@@ -147,7 +134,7 @@ export interface PacketBatch {
   firstFrame: number
   /** PACKET_OK, or the reason that the packet is not part of a flow. */
   readonly status: Uint8Array
-  /** Whole microseconds since 1970, rounded down; NaN where the record has no time. */
+  /** Whole microseconds since 1970, rounded down; NaN without a time. */
   readonly timestampMicros: Float64Array
   /** Wire length of the frame, link header included. */
   readonly frameBytes: Uint32Array
@@ -155,7 +142,7 @@ export interface PacketBatch {
   readonly capturedBytes: Uint32Array
   /** Length that the IP header states (IPv6: 40 + payload length). */
   readonly ipBytes: Uint32Array
-  /** 4 or 6; 0 where there is no IP header. */
+  /** 4 or 6; 0 without an IP header. */
   readonly ipVersion: Uint8Array
   /** IANA protocol number of the transport (after IPv6 extension headers). */
   readonly protocol: Uint8Array
@@ -163,25 +150,22 @@ export interface PacketBatch {
   readonly sourceAddress: Uint32Array
   /** Four words a packet. */
   readonly destinationAddress: Uint32Array
-  /** ICMP: type and counterpart or code, see ip.ts; 0 where the protocol has no ports. */
+  /** ICMP: type and counterpart or code, see ip.ts; 0 if the protocol has no ports. */
   readonly sourcePort: Uint16Array
   readonly destinationPort: Uint16Array
   /** FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128; 0 for other protocols. */
   readonly tcpFlags: Uint8Array
-  /**
-   * Bytes behind the transport header by the length in the IP header, whatever is captured or padded: TCP by its data
-   * offset, UDP and ICMP 8, SCTP 12; of a later fragment all that it carries.
-   */
+  /** Bytes after the transport header (UDP and ICMP 8, SCTP 12 bytes) by the IP length; a later fragment's whole content. */
   readonly payloadBytes: Uint32Array
   /** TTL, or IPv6 hop limit. */
   readonly hopLimit: Uint8Array
-  /** Where the IP header begins in the frame batch's `data`; 0 where there is none. */
+  /** Where the IP header begins in the frame batch's `data`; 0 if there is none. */
   readonly ipOffset: Uint32Array
-  /** Where the transport header begins in the frame batch's `data`; 0 where it was not reached. */
+  /** Where the transport header begins in the frame batch's `data`; 0 if it was not reached. */
   readonly transportOffset: Uint32Array
-  /** VLAN identifier of the outermost tag; 0 where there is none, as of a tag that says nothing but a priority. */
+  /** VLAN identifier of the outermost tag; 0 without one, and for a tag with only a priority. */
   readonly vlan: Uint16Array
-  /** VLAN tags: identifiers of the first in bits 0 to 11 and of the second in bits 12 to 23, and how many there are in bits 24 to 31. */
+  /** VLAN tags: identifiers of the first two in bits 0–11 and 12–23, their number in bits 24–31. */
   readonly vlanTags: Uint32Array
   /** Six bytes a packet, zeros where the link layer has none. */
   readonly sourceMac: Uint8Array

@@ -1,17 +1,14 @@
 /**
- * PacketCheck: packets that decode and yet ought to be doubted. Copies of a packet, wrong IPv4 header checksums, and
- * hop limits that end at the next router.
+ * PacketCheck: counts doubtful packets: copies, wrong IPv4 header checksums, and hop limits that end at the next router.
  *
- * A copy is what a mirror port makes that copies both directions, or the interface `any` where a packet passes
- * several interfaces. It is the same IP packet, byte for byte from the IP header of the view to the end by its own
- * length, within DUPLICATE_WINDOW_MICROS of the first. Link headers, VLAN tags, padding and FCS may differ. A TCP
- * retransmission is no copy: its IP identification or a timestamp differs, and it comes after a round trip. A copy
- * that was routed has another TTL and is not found. `editcap -w` compares whole frames within a time in this manner.
+ * Copies come from a mirror port that copies both directions, or from the interface `any`. A copy is the same IP packet,
+ * byte for byte from the IP header of the view to the end by its own length, within DUPLICATE_WINDOW_MICROS of the first.
+ * Link headers, VLAN tags, padding and FCS may differ. A TCP retransmission is no copy: its IP identification or a
+ * timestamp differs. A routed copy has another TTL and is not found.
  *
- * Where copies are dropped all captured bytes are compared, as two 32-bit hashes, one of them keyed. Where they are only
- * counted the headers and the transport's checksum are enough, and without one the first 160 bytes. Memory: 64 KiB. With more than 4096 packets in the window, some copies are missed.
- *
- * Checksums and hop limits are counted and nothing else: such packets stay in their flows (docs/flows.md).
+ * To drop copies, all captured bytes are compared, as two 32-bit hashes, one of them keyed. To count them, the headers and
+ * the transport's checksum suffice, and without one the first 160 bytes. Memory: 64 KiB. With more than 4096 packets in the
+ * window, some copies are missed. Packets with wrong checksums or hop limits stay in their flows (docs/flows.md).
  */
 import { halfSipHash13, plural } from '@oddflow/core'
 import { PROTOCOL_TCP, PROTOCOL_UDP, UDP_BYTES } from './ip.js'
@@ -196,12 +193,12 @@ function isUnicast({ destinationAddress }: PacketBatch, i: number, version: numb
     : destinationAddress[4 * i]! >>> 24 !== 0xff
 }
 
-/** Fewer copies or wrong checksums than this share of the packets are not warned of. */
+/** No warning for fewer copies or wrong checksums than this share of the packets, */
 const DOUBTFUL_SHARE = 0.01
-/** Nor are fewer of them than this. */
+/** nor for fewer than this. */
 const DOUBTFUL_PACKETS = 10
 
-/** What was found, a line each; none where nothing was. */
+/** A line for each kind that was found. */
 export function describePacketCheck(counts: Readonly<PacketCheckCounts>): string[] {
   const { ipPackets, duplicatePackets, droppedDuplicates } = counts
   const { checkedHeaders, wrongChecksums, zeroChecksums, lastHopPackets } = counts
@@ -229,8 +226,8 @@ export interface PacketCheckWarning {
 }
 
 /**
- * What makes verdicts doubtful, with what to do; none where little or nothing was found.
- * @param dropOption by which the caller's user drops copies
+ * Findings that make verdicts doubtful, with what to do; none if little was found.
+ * @param dropOption - with which the caller's user drops copies
  */
 export function packetCheckWarnings(
   counts: Readonly<PacketCheckCounts>,

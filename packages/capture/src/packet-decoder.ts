@@ -1,27 +1,27 @@
 /**
  * createPacketDecoder: decodePackets with a view (outer or inner) and with fragments joined to their flow.
  *
- * - `outer` (the default): the first IP header is the packet's, tunnels are flows of their own.
- * - `inner`: tunnels are opened (tunnels.ts), at most MAXIMUM_TUNNELS within each other, and the innermost
- *   header that has ports (TCP, UDP, SCTP) is the packet's. What carries none (ICMP in GTP-U, OSPF in GRE, a
- *   damaged inner header, an inner fragment) stays with the tunnel, so no packet is lost by looking inside.
- *   Frame length, time and MAC addresses are the frame's in either view.
- * - `joinFragments`: a later fragment has the key of its datagram's first fragment when
- *   that came before it; otherwise it stays `ip-later-fragment`, counted. In the inner view the fragments of a
- *   tunnel's packet follow its inner key; fragments within a tunnel are not joined.
+ * - `outer` (the default): the first IP header is the packet's, and tunnels are flows of their own.
+ * - `inner`: tunnels are opened (tunnels.ts), at most MAXIMUM_TUNNELS inside each other, and the innermost header with
+ *   ports (TCP, UDP, SCTP) is the packet's. A packet without such a header (ICMP in GTP-U, OSPF in GRE, a damaged header, an
+ *   inner fragment) keeps the tunnel's. Frame length, time and MAC addresses are the frame's in either view.
+ * - `joinFragments`: a later fragment gets the key of its datagram's first fragment if that came before it; otherwise it
+ *   stays `ip-later-fragment`, counted. Fragments inside a tunnel are not joined.
  *
- * The default view costs what decodePackets costs; nothing is allocated per packet in any.
+ * Nothing is allocated per packet.
  */
 import { ArgumentError, halfSipHash13 } from '@oddflow/core'
 import { clearHeaders } from './ethernet.js'
 import {
   type FrameCursor,
   fragmentHeaderAt,
+  int32,
   PROTOCOL_SCTP,
   PROTOCOL_TCP,
   PROTOCOL_UDP,
   tcpHeaderBytes,
   UDP_BYTES,
+  uint16,
 } from './ip.js'
 import { decodeLinkLayer } from './link-layer.js'
 import {
@@ -36,11 +36,10 @@ import { copyHeaders, looksLikeTunnel, openTunnel } from './tunnels.js'
 /**
  * FragmentTable: whose flow a later fragment belongs to, in fixed memory.
  *
- * The first fragment of a datagram holds the ports; its key is remembered under (source, destination,
- * identification, protocol), for IPv6 without the protocol (RFC 791, 3.2; RFC 8200, 4.5). The table is a
- * cache of sets of four: where a set is full the datagram stored longest ago gives way, counted as evicted, so
- * memory and time do not depend on the capture. What is older than sixty seconds (RFC 8200's reassembly
- * time) is not used, since identifications come again. Bytes are not put together.
+ * The key of a datagram's first fragment is remembered under (source, destination, identification, protocol), for IPv6
+ * without the protocol (RFC 791, 3.2; RFC 8200, 4.5). The table is a cache of sets of four: in a full set the datagram
+ * stored longest ago is evicted and counted. Entries older than sixty seconds (RFC 8200's reassembly time) are not used,
+ * because identifications come again. Bytes are not reassembled.
  */
 
 const DEFAULT_MAXIMUM_FRAGMENTED_DATAGRAMS = 4096
@@ -51,132 +50,134 @@ const KEY_WORDS = 10
 const VALUE_WORDS = 10
 const MORE_FRAGMENTS = 0x20
 
-interface FragmentTable {
-  /** Datagrams that gave way while they could still have been used. */
-  readonly evicted: number
-  /** Reads the datagram's key from packet i. False where it is no fragment; `find` and `store` refer to it. */
-  select(data: Uint8Array, end: number, packets: PacketBatch, i: number): boolean
-  /** Gives packet i addresses, ports and protocol of its first fragment; false where that is not known. */
-  find(packets: PacketBatch, i: number): boolean
-  /** Remembers packet i, as it is keyed now, as the selected datagram's first fragment. */
-  store(packets: PacketBatch, i: number): void
-}
+class FragmentTable {
+  /** Datagrams evicted while they could still have been used. */
+  evicted = 0
+  readonly #setMask: number
+  readonly #key0: number
+  readonly #key1: number
+  readonly #keys: Uint32Array
+  readonly #values: Uint32Array
+  readonly #storedMicros: Float64Array
+  /** When an entry was stored, as a count; 0 for an empty one. */
+  readonly #order: Float64Array
+  /** The selected datagram's key. */
+  readonly #probe = new Uint32Array(KEY_WORDS)
+  #clock = 0
 
-/** @param maximumDatagrams rounded up to a power of two. @param hashSeed see createFlowKeySet */
-function createFragmentTable(
-  maximumDatagrams: number = DEFAULT_MAXIMUM_FRAGMENTED_DATAGRAMS,
-  hashSeed = 0,
-): FragmentTable {
-  if (!Number.isInteger(maximumDatagrams) || maximumDatagrams < WAYS || maximumDatagrams > 2 ** 20) {
-    throw new ArgumentError(
-      `maximumFragmentedDatagrams: expected a whole number from ${WAYS} to 2^20, found ${maximumDatagrams}`,
-      'maximumFragmentedDatagrams',
-    )
+  /** @param maximumDatagrams - rounded up to a power of two. @param hashSeed - see createFlowKeySet */
+  constructor(maximumDatagrams = DEFAULT_MAXIMUM_FRAGMENTED_DATAGRAMS, hashSeed = 0) {
+    if (!Number.isInteger(maximumDatagrams) || maximumDatagrams < WAYS || maximumDatagrams > 2 ** 20) {
+      throw new ArgumentError(
+        `maximumFragmentedDatagrams: expected a whole number from ${WAYS} to 2^20, found ${maximumDatagrams}`,
+        'maximumFragmentedDatagrams',
+      )
+    }
+    let capacity = WAYS
+    while (capacity < maximumDatagrams) capacity *= 2
+    this.#setMask = capacity / WAYS - 1
+    this.#key0 = hashSeed | 0
+    this.#key1 = Math.floor(hashSeed / 4294967296) | 0
+    this.#keys = new Uint32Array(KEY_WORDS * capacity)
+    this.#values = new Uint32Array(VALUE_WORDS * capacity)
+    this.#storedMicros = new Float64Array(capacity)
+    this.#order = new Float64Array(capacity)
   }
-  let capacity = WAYS
-  while (capacity < maximumDatagrams) capacity *= 2
-  const setMask = capacity / WAYS - 1
-  const key0 = hashSeed | 0
-  const key1 = Math.floor(hashSeed / 4294967296) | 0
-  const keys = new Uint32Array(KEY_WORDS * capacity)
-  const values = new Uint32Array(VALUE_WORDS * capacity)
-  const storedMicros = new Float64Array(capacity)
-  /** When an entry was stored, counted; 0 for an empty one. */
-  const order = new Float64Array(capacity)
-  const probe = new Uint32Array(KEY_WORDS)
-  let clock = 0
-  let evicted = 0
 
-  const isExpired = (entry: number, micros: number): boolean =>
-    Math.abs(micros - storedMicros[entry]!) > FRAGMENT_LIFETIME_MICROS
-
-  const isSelected = (entry: number): boolean => {
-    const at = KEY_WORDS * entry
-    for (let w = 0; w < KEY_WORDS; w++) if (keys[at + w] !== probe[w]) return false
+  /** Reads the datagram's key from packet i, for `find` and `store`; false if it is no fragment. */
+  select(data: Uint8Array, end: number, packets: PacketBatch, i: number): boolean {
+    const probe = this.#probe
+    const at = packets.ipOffset[i]!
+    if (packets.ipVersion[i] === 4) {
+      if ((data[at + 6]! & (MORE_FRAGMENTS | 0x1f)) === 0 && data[at + 7] === 0) return false
+      probe[8] = uint16(data, at + 4)
+      probe[9] = 0x400 | data[at + 9]!
+    } else if (packets.ipVersion[i] === 6) {
+      const header = fragmentHeaderAt(data, at, end)
+      // an atomic fragment (RFC 6946) is whole
+      if (header < 0 || (uint16(data, header + 2) & 0xfff9) === 0) return false
+      probe[8] = int32(data, header + 4)
+      probe[9] = 0x600
+    } else return false
+    for (let w = 0; w < 4; w++) {
+      probe[w] = packets.sourceAddress[4 * i + w]!
+      probe[4 + w] = packets.destinationAddress[4 * i + w]!
+    }
     return true
   }
 
-  const firstWay = (): number => WAYS * (halfSipHash13(probe, 0, KEY_WORDS, key0, key1) & setMask)
+  /** Gives packet i the addresses, ports and protocol of its first fragment; false if that is not known. */
+  find(packets: PacketBatch, i: number): boolean {
+    const first = this.#firstWay()
+    const micros = packets.timestampMicros[i]!
+    let entry = first
+    while (entry < first + WAYS && (!this.#isSelected(entry) || this.#isExpired(entry, micros))) entry++
+    if (entry === first + WAYS) return false
+    const values = this.#values
+    const at = VALUE_WORDS * entry
+    for (let w = 0; w < 4; w++) {
+      packets.sourceAddress[4 * i + w] = values[at + w]!
+      packets.destinationAddress[4 * i + w] = values[at + 4 + w]!
+    }
+    packets.sourcePort[i] = values[at + 8]! >>> 16
+    packets.destinationPort[i] = values[at + 8]! & 0xffff
+    packets.ipVersion[i] = values[at + 9]! >>> 8
+    packets.protocol[i] = values[at + 9]! & 0xff
+    packets.payloadBytes[i] = Math.max(0, packets.ipBytes[i]! - (packets.ipVersion[i] === 4 ? 20 : 48))
+    return true
+  }
 
-  return {
-    get evicted() {
-      return evicted
-    },
-    select(data, end, packets, i) {
-      const at = packets.ipOffset[i]!
-      if (packets.ipVersion[i] === 4) {
-        if ((data[at + 6]! & (MORE_FRAGMENTS | 0x1f)) === 0 && data[at + 7] === 0) return false
-        probe[8] = (data[at + 4]! << 8) | data[at + 5]!
-        probe[9] = 0x400 | data[at + 9]!
-      } else if (packets.ipVersion[i] === 6) {
-        const header = fragmentHeaderAt(data, at, end)
-        // an atomic fragment (RFC 6946) is whole
-        if (header < 0 || (data[header + 2] === 0 && (data[header + 3]! & 0xf9) === 0)) return false
-        probe[8] =
-          (data[header + 4]! << 24) | (data[header + 5]! << 16) | (data[header + 6]! << 8) | data[header + 7]!
-        probe[9] = 0x600
-      } else {
-        return false
+  /** Remembers packet i, as it is keyed now, as the selected datagram's first fragment. */
+  store(packets: PacketBatch, i: number): void {
+    const order = this.#order
+    const first = this.#firstWay()
+    const micros = packets.timestampMicros[i]!
+    let target = first
+    for (let entry = first; entry < first + WAYS; entry++) {
+      if (this.#isSelected(entry)) {
+        target = entry
+        break
       }
-      for (let w = 0; w < 4; w++) {
-        probe[w] = packets.sourceAddress[4 * i + w]!
-        probe[4 + w] = packets.destinationAddress[4 * i + w]!
-      }
-      return true
-    },
-    find(packets, i) {
-      const first = firstWay()
-      const micros = packets.timestampMicros[i]!
-      for (let entry = first; entry < first + WAYS; entry++) {
-        if (order[entry] === 0 || !isSelected(entry) || isExpired(entry, micros)) continue
-        const at = VALUE_WORDS * entry
-        for (let w = 0; w < 4; w++) {
-          packets.sourceAddress[4 * i + w] = values[at + w]!
-          packets.destinationAddress[4 * i + w] = values[at + 4 + w]!
-        }
-        packets.sourcePort[i] = values[at + 8]! >>> 16
-        packets.destinationPort[i] = values[at + 8]! & 0xffff
-        packets.ipVersion[i] = values[at + 9]! >>> 8
-        packets.protocol[i] = values[at + 9]! & 0xff
-        packets.payloadBytes[i] = Math.max(0, packets.ipBytes[i]! - (packets.ipVersion[i] === 4 ? 20 : 48))
-        return true
-      }
-      return false
-    },
-    store(packets, i) {
-      const first = firstWay()
-      const micros = packets.timestampMicros[i]!
-      let target = first
-      for (let entry = first; entry < first + WAYS; entry++) {
-        if (order[entry] !== 0 && isSelected(entry)) {
-          target = entry
-          break
-        }
-        if (order[entry]! < order[target]!) target = entry
-      }
-      if (order[target] !== 0 && !isSelected(target) && !isExpired(target, micros)) evicted++
-      keys.set(probe, KEY_WORDS * target)
-      const at = VALUE_WORDS * target
-      for (let w = 0; w < 4; w++) {
-        values[at + w] = packets.sourceAddress[4 * i + w]!
-        values[at + 4 + w] = packets.destinationAddress[4 * i + w]!
-      }
-      values[at + 8] = (packets.sourcePort[i]! << 16) | packets.destinationPort[i]!
-      values[at + 9] = (packets.ipVersion[i]! << 8) | packets.protocol[i]!
-      storedMicros[target] = micros
-      order[target] = ++clock
-    },
+      if (order[entry]! < order[target]!) target = entry
+    }
+    if (order[target] !== 0 && !this.#isSelected(target) && !this.#isExpired(target, micros)) this.evicted++
+    this.#keys.set(this.#probe, KEY_WORDS * target)
+    const values = this.#values
+    const at = VALUE_WORDS * target
+    for (let w = 0; w < 4; w++) {
+      values[at + w] = packets.sourceAddress[4 * i + w]!
+      values[at + 4 + w] = packets.destinationAddress[4 * i + w]!
+    }
+    values[at + 8] = (packets.sourcePort[i]! << 16) | packets.destinationPort[i]!
+    values[at + 9] = (packets.ipVersion[i]! << 8) | packets.protocol[i]!
+    this.#storedMicros[target] = micros
+    order[target] = ++this.#clock
+  }
+
+  #firstWay(): number {
+    return WAYS * (halfSipHash13(this.#probe, 0, KEY_WORDS, this.#key0, this.#key1) & this.#setMask)
+  }
+
+  /** Whether the entry is in use and the selected datagram's. */
+  #isSelected(entry: number): boolean {
+    if (this.#order[entry] === 0) return false
+    const at = KEY_WORDS * entry
+    for (let w = 0; w < KEY_WORDS; w++) if (this.#keys[at + w] !== this.#probe[w]) return false
+    return true
+  }
+
+  #isExpired(entry: number, micros: number): boolean {
+    return Math.abs(micros - this.#storedMicros[entry]!) > FRAGMENT_LIFETIME_MICROS
   }
 }
 
 /**
- * decodePlainPacket: all columns of an ordinary packet in one go.
+ * decodePlainPacket: all columns of an ordinary packet at once.
  *
- * Nine packets in ten are TCP or UDP in IPv4 without options or IPv6 without extension headers, in Ethernet with
- * at most one VLAN tag, and captured as far as their flags. For those the layers' functions, one calling the
- * next, find nothing that they have to look for; this one reads what is at known places and writes each column
- * once. Whatever else there is, and whatever is odd in the least, is left to them (decodeLinkLayer): false then,
- * and no column has been written. Where it is true the columns are those that they would have written.
+ * Nine packets in ten are TCP or UDP in IPv4 without options or IPv6 without extension headers, in Ethernet with at most
+ * one VLAN tag, and captured up to their flags. This reads them at known places. All others, and anything odd, are left
+ * to decodeLinkLayer: then it returns false and has written no column. Otherwise the columns are those that
+ * decodeLinkLayer would have written.
  */
 
 const ETHERNET_BYTES = 14
@@ -186,7 +187,7 @@ const PORT_BYTES = 4
 /** To the end of the flags. */
 const TCP_BYTES = 14
 
-/** @param at, end where the frame's captured bytes lie in `data` */
+/** @param at, end - where the frame's captured bytes are in `data` */
 export function decodePlainPacket(
   data: Uint8Array,
   at: number,
@@ -283,23 +284,13 @@ export function decodePlainPacket(
   return true
 }
 
-/**
- * decodePackets: the headers of a batch of frames, read into parallel arrays.
- *
- * Ordinary packets are read in one go, all others layer by layer: one function each, a leaf over
- * (bytes, position, end) that fills its columns for packet i and gives the status of what it found; nothing is
- * allocated per packet. A packet that cannot be keyed still has all the columns that could be read (a later
- * fragment has addresses and protocol, an ARP request its two IPv4 addresses), so that filters and counts can
- * use them.
- *
- * The view is the outer one: link headers, VLAN tags, SNAP, MPLS labels and PPPoE are passed, and the first IP
- * header makes the packet. Tunnels within IP and later fragments are packet-decoder.ts's. Left out: 802.15.4
- * and the link types that link-layer.ts does not name.
- */
-
 const LINKTYPE_ETHERNET = 1
 
-/** Fills `packets` from `frames`. Throws ArgumentError when `packets` holds fewer than `frames.count`. */
+/**
+ * Reads the outer headers of `frames` into `packets`. A packet without a key still has all columns that could be read (a
+ * later fragment has addresses and protocol, an ARP request its two IPv4 addresses), for filters and counts.
+ * Throws ArgumentError if `packets` holds fewer than `frames.count`.
+ */
 export function decodePackets(frames: FrameBatch, packets: PacketBatch): void {
   const count = frames.count
   if (packets.status.length < count) {
@@ -338,34 +329,34 @@ export function decodePackets(frames: FrameBatch, packets: PacketBatch): void {
   }
 }
 
-/** Most tunnels within one another that are opened. */
+/** Maximum of tunnels inside each other that are opened. */
 export const MAXIMUM_TUNNELS = 8
 
-/** The headers that packets inside tunnels can be keyed by: the tunnel's, or their own. */
+/** Whose headers key the packets inside tunnels: the tunnel's, or their own. */
 export const DECAPSULATIONS = ['outer', 'inner'] as const
 /** One of DECAPSULATIONS. */
 export type Decapsulation = (typeof DECAPSULATIONS)[number]
 
 /** Options of `createPacketDecoder`. */
 export interface PacketDecoderOptions {
-  /** `outer` where it is left out. */
+  /** Default `outer`. */
   readonly decapsulate?: Decapsulation
   readonly joinFragments?: boolean
-  /** Datagrams whose later fragments are waited for, 4 … 2^20; 4,096 where it is left out (about 100 bytes each). */
+  /** Datagrams whose later fragments are expected, 4 … 2^20, about 100 bytes each. Default 4,096. */
   readonly maximumFragmentedDatagrams?: number
   /** See createFlowKeySet. */
   readonly hashSeed?: number
 }
 
-/** What a PacketDecoder has done beyond plain headers, in packets, fragments and datagrams. */
+/** What a PacketDecoder has done beyond plain headers. */
 export interface PacketDecoderCounters {
-  /** Packets keyed by a header within a tunnel. */
+  /** Packets keyed by a header inside a tunnel. */
   decapsulatedPackets: number
-  /** Packets with more than MAXIMUM_TUNNELS tunnels; keyed by what was read before the bound. */
+  /** Packets with more than MAXIMUM_TUNNELS tunnels, keyed by the headers read before. */
   nestingExceededPackets: number
-  /** Later fragments that were given their flow. */
+  /** Later fragments that got their flow. */
   joinedFragments: number
-  /** Later fragments that came before their first one, or whose first one was never seen or forgotten. */
+  /** Later fragments whose first one came later, never, or was forgotten. */
   unjoinedFragments: number
   /** Datagrams forgotten because the table was full. */
   evictedDatagrams: number
@@ -391,7 +382,7 @@ export function createPacketDecoder(options: PacketDecoderOptions = {}): PacketD
   const isInner = view === 'inner'
   const fragments =
     options.joinFragments === true
-      ? createFragmentTable(options.maximumFragmentedDatagrams, options.hashSeed)
+      ? new FragmentTable(options.maximumFragmentedDatagrams, options.hashSeed)
       : null
   const inner = createPacketBatch(1)
   const innerFrame: FrameCursor = { data: inner.status, start: 0, end: 0, packets: inner, i: 0, depth: 0 }

@@ -1,21 +1,18 @@
 /**
- * PacketOrder: the packets of a capture in the order of their times, on a clock that steps cannot disturb.
+ * PacketOrder: the packets of a capture in the order of their times, on a clock without steps.
  *
  * A packet leaves once a packet more than REORDER_WINDOW_MICROS later has come, or once REORDER_PACKETS newer ones are
- * held. So packets that several queues or processors delivered a little late are sorted (those of one time keep their
- * order). The times given out are those of the flow clock: the capture's times plus an offset.
+ * held. So packets that several queues or processors delivered a little late are sorted; those of one time keep their
+ * order. Delivered times are those of the flow clock: the capture's times plus an offset.
  *
- * - A packet stamped more than the window before the latest one shows a clock that was set back. The offset grows, so
- *   that the packet counts as simultaneous with the latest one and all later gaps are what they were.
- * - A step back of less than LATE_MICROS after which the times return to where they were was none: the packets in
- *   between came late, and the offset is what it was.
+ * - A packet more than the window before the latest one shows that the clock was set back. The offset grows so that the
+ *   packet counts as simultaneous with the latest one, and later gaps stay the same.
+ * - If the times return after a step back of less than LATE_MICROS, there was no step: the packets in between came late.
  * - A packet more than FUTURE_MICROS ahead is from the future if the next one is not. It takes the time of the packet
  *   before it.
- * - A gap of more than WRONG_TIME_MICROS is no silence: the clock was set forward. The offset shrinks.
- * - A smaller step forward looks like a silence. Whoever has another clock beside that of the capture can tell of it
- *   (`clockSet`): then the next gap as long as the step is the step.
- *
- * A capture that is in order costs a look at each time, and a copy of the packets that a batch leaves in the window.
+ * - A gap of more than WRONG_TIME_MICROS is no silence: the clock was set forward, and the offset shrinks.
+ * - A smaller step forward looks like a silence. A caller with another clock can report it (`clockSet`): then the next gap
+ *   of that length is the step.
  */
 import { plural } from '@oddflow/core'
 import { WRONG_TIME_MICROS } from './capture-notes.js'
@@ -26,22 +23,22 @@ export const REORDER_WINDOW_MICROS = 10_000
 /** Most packets held. */
 export const REORDER_PACKETS = 256
 const FUTURE_MICROS = 60_000_000
-/** Packets are never later than this: what goes back further is a clock. */
+/** Packets are never later than this: a larger step back is a clock. */
 const LATE_MICROS = 1_000_000
 /** Clocks are not set back by less than this: ntpd and chrony slew them. */
 const SET_MICROS = 100_000
-/** A gap may be so much shorter than the step that it holds: two clocks are read one after the other. */
+/** A gap may be this much shorter than its step: two clocks are read one after the other. */
 const STEP_TOLERANCE_MICROS = 100_000
-/** A step that no packet has shown after so much of the capture's time shows in none. */
+/** A reported step that no packet shows within this time of the capture shows in none. */
 const STEP_WAIT_MICROS = 60_000_000
-/** Packets of a batch that is given out sorted. */
+/** Packets of a sorted batch. */
 const OUT_PACKETS = 256
-/** Packets of the largest batch whose times go where the other columns are. */
+/** Largest batch whose shifted times are in the same memory as the other columns. */
 const MAXIMUM_SHIFTED = 4096
-/** Room for those held, so that they are seldom moved to its front. */
+/** Room for held packets, so that they are seldom moved to the front. */
 const HELD_ROOM = 4 * REORDER_PACKETS
 
-/** What a PacketOrder has put right or could not, in packets. */
+/** What a PacketOrder corrected or could not correct. */
 export interface PacketOrderCounts {
   /** Packets given out before one that came before them. */
   reorderedPackets: number
@@ -55,7 +52,7 @@ export interface PacketOrderCounts {
   futurePackets: number
 }
 
-/** What is to be said of the times of a capture, a line each; none where all came in order. */
+/** A line for each kind of disorder in the times of a capture. */
 export function describeOrder(counts: Omit<PacketOrderCounts, 'backwardPackets'>): string[] {
   const { reorderedPackets, latePackets, clockSteps, futurePackets } = counts
   const lines = []
@@ -78,8 +75,8 @@ export function describeOrder(counts: Omit<PacketOrderCounts, 'backwardPackets'>
 
 /**
  * Gets packets `from` to `to` of a batch, whose timestampMicros are the flow clock's. Packet i has number `numbers[i]`
- * in its capture (firstFrame + i where it is null) and the capture's time `stamps[i]`. All of it is borrowed, and there
- * are no offsets into the frames' bytes.
+ * in its capture (firstFrame + i if that is null) and the capture's time `stamps[i]`. All of it is borrowed; ipOffset and
+ * transportOffset are not set.
  */
 export type TakePackets = (
   batch: PacketBatch,
@@ -119,15 +116,15 @@ export class PacketOrder {
   }
   readonly #take: TakePackets
   readonly #onStep: ((byMicros: number, packetNumber: number) => void) | undefined
-  /** The offset that was told of by #onStep. */
+  /** The offset last reported by #onStep. */
   #steppedOffset = 0
-  /** The packet by which the offset has changed. */
+  /** The packet that changed the offset. */
   #stepNumber = 0
   /** Packets in order, from #head up to #end. */
   #held: Held
   #spare: Held
   readonly #out: Held
-  /** The memory that all columns are in, if it is one. */
+  /** The memory of all columns, if they share one. */
   readonly #memory: Uint8Array
   /** The batch that came last, and its columns. */
   #batch: PacketBatch | null = null
@@ -139,15 +136,15 @@ export class PacketOrder {
   #latest = Number.NEGATIVE_INFINITY
   /** Flow clock minus capture time. */
   #offset = 0
-  /** The offset before the last step, while it may turn out to be none; else NaN. */
+  /** The offset before the last step, while the step may still prove false; otherwise NaN. */
   #offsetBefore = Number.NaN
   #stepClock = 0
   #packetsSinceStep = 0
-  /** A step forward that was told of and that no packet has shown yet; 0 for none. */
+  /** A reported step forward that no packet has shown yet; 0 for none. */
   #toldStep = 0
-  /** The latest time as it was told. */
+  /** The latest time when it was reported. */
   #toldAt = 0
-  /** Which held packet is far ahead of those before it and followed by none; -1 for none. */
+  /** The held packet that is far ahead of those before it and followed by none; -1 for none. */
   #ahead = -1
   #aheadLatest = 0
   #aheadOffset = 0
@@ -157,9 +154,9 @@ export class PacketOrder {
   #shifted: Float64Array
 
   /**
-   * @param columns - where the batches are from that are given out, those that came in excepted.
-   * @param onStep - called when the clock of the capture turns out to have been set, before packets of after that are given
-   * out, with the number of the first of them; once more with the opposite where it turns out to have been none.
+   * @param columns - source of the batches that are delivered, except those that came in.
+   * @param onStep - called when the capture's clock was set, before the later packets are delivered, with the number of
+   * the first of them; again with the opposite value if the step proves false.
    */
   constructor(
     take: TakePackets,
@@ -175,7 +172,7 @@ export class PacketOrder {
     this.#memory = new Uint8Array(this.#held.batch.status.buffer)
   }
 
-  /** The capture's time up to which packets have come, one from the future left out; −Infinity before the first. */
+  /** The capture's time up to which packets have come, without one from the future; −Infinity before the first. */
   get latestMicros(): number {
     return this.#ahead >= 0 ? this.#aheadLatest : this.#latest
   }
@@ -184,24 +181,21 @@ export class PacketOrder {
     return this.#end - this.#head
   }
 
-  /** The clock that stamps packets was set by so much, forward or back; packets will show it, those on their way may not. */
+  /** The clock that stamps packets was set by this much, forward or back; packets on their way may not show it yet. */
   clockSet(byMicros: number): void {
     // a step back shows by itself
     this.#toldStep = Math.max(0, this.#toldStep + byMicros)
     this.#toldAt = this.#latest
   }
 
-  /** Takes a batch, which may be used again after; gives out what has its turn. */
+  /** Takes a batch, which may be reused afterwards; delivers packets in order. */
   add(batch: PacketBatch): void {
     if (batch.count === 0) return
     if (this.#isInOrder(batch)) this.#addInOrder(batch)
     else this.#addSorted(batch)
   }
 
-  /**
-   * No packet older than `nowMicros` (the capture's time) is to come: gives out those up to then. Returns what the flow
-   * clock shows.
-   */
+  /** No packet older than `nowMicros` (capture time) will come: delivers those up to then. Returns the flow clock's time. */
   advance(nowMicros: number): number {
     const isAhead = this.#ahead >= 0
     const clock = nowMicros + (isAhead ? this.#aheadOffset : this.#offset)
@@ -213,7 +207,7 @@ export class PacketOrder {
     return clock
   }
 
-  /** Gives out all that is held; what comes next is another capture. */
+  /** Delivers all held packets; the next ones are of another capture. */
   finish(): void {
     if (this.#ahead >= 0 && this.#aheadOffset !== this.#offset) {
       this.counts.futurePackets++
@@ -228,7 +222,7 @@ export class PacketOrder {
     this.#ahead = -1
   }
 
-  /** Whether the batch goes on where the last one ended, with nothing to sort and no step. Untimed packets are anywhere. */
+  /** Whether the batch continues the last one, with nothing to sort and no step. Untimed packets may be anywhere. */
   #isInOrder({ count, timestampMicros }: PacketBatch): boolean {
     if (this.#toldStep > 0 || !Number.isNaN(this.#offsetBefore)) return false
     return goOn(timestampMicros, count, this.#latest)
@@ -250,7 +244,7 @@ export class PacketOrder {
     }
     const from = this.#latest - REORDER_WINDOW_MICROS
     const least = Math.max(0, count - REORDER_PACKETS)
-    // Those without a time wait for the ones that they came behind.
+    // Packets without a time wait for those that they came after.
     const isBehind = last < 0 && this.#end > this.#head
     const kept = isBehind ? least : firstAfter(timestampMicros, least, count, from)
     const view = this.#offset === 0 ? batch : this.#shift(batch)
@@ -314,7 +308,7 @@ export class PacketOrder {
     this.#head = 0
   }
 
-  /** Held packets have the numbers from 0 on, those of the batch follow; only numbers are sorted. */
+  /** Held packets have the numbers from 0 on, and those of the batch follow; only numbers are sorted. */
   #addSorted(batch: PacketBatch): void {
     const held = this.#held
     const before = this.#end - this.#head
@@ -336,7 +330,7 @@ export class PacketOrder {
     let first = 0
     for (let k = before; k < total; k++) {
       const time = batch.timestampMicros[k - before]!
-      // One without a time has its turn behind the one before it.
+      // A packet without a time has its turn after the one before it.
       const offset = this.#offset
       clocks[k] = time - time === 0 ? this.#clockOf(time, k) : this.#latest + this.#offset
       if (this.#offset !== offset) this.#stepNumber = batch.firstFrame + k - before
@@ -443,14 +437,14 @@ export class PacketOrder {
     return time + this.#offset
   }
 
-  /** Whether the step that was told of lies in this gap. */
+  /** Whether the reported step is in this gap. */
   #isToldStep(gap: number): boolean {
     if (gap >= this.#toldStep - STEP_TOLERANCE_MICROS) return true
     if (this.#latest + gap - this.#toldAt > STEP_WAIT_MICROS) this.#toldStep = 0
     return false
   }
 
-  /** Tells of what has become of the offset since it was told of last. */
+  /** Reports how the offset changed since the last report. */
   #tellStep(): void {
     if (this.#ahead >= 0 || this.#offset === this.#steppedOffset) return
     const byMicros = this.#steppedOffset - this.#offset
@@ -458,7 +452,7 @@ export class PacketOrder {
     this.#onStep?.(byMicros, this.#stepNumber)
   }
 
-  /** Whether `time` fits to the clock before the last step: at once, or where the step was so small that it was none. */
+  /** Whether `time` fits the clock before the last step, which was then none. */
   #isBack(time: number): boolean {
     const step = this.#offset - this.#offsetBefore
     const gap = time - this.#latest
@@ -477,7 +471,7 @@ export class PacketOrder {
   }
 }
 
-/** Whether times go up from `latest`, by no more than a silence; not a number may stand anywhere. */
+/** Whether times ascend from `latest`, by no more than a silence; NaN may be anywhere. */
 function goOn(times: Float64Array, count: number, latest: number): boolean {
   for (let i = 0; i < count; i++) {
     const time = times[i]!
@@ -490,7 +484,7 @@ function goOn(times: Float64Array, count: number, latest: number): boolean {
   return true
 }
 
-/** Where `limit` is passed in times that go up, from `start` to `end`. */
+/** The first of ascending times from `start` to `end` that is above `limit`. */
 function firstAfter(times: Float64Array, start: number, end: number, limit: number): number {
   let at = start
   while (at < end && !(times[at]! > limit)) at++
@@ -510,7 +504,7 @@ function lastTimed(times: Float64Array, count: number): number {
 
 type Column = Uint8Array | Uint16Array | Uint32Array | Float64Array
 
-/** What flows need: offsets into the frames' bytes are none of it, since those are gone. */
+/** What flows need; not the offsets into the frames' bytes, which are gone. */
 const COLUMNS = [
   ...(['status', 'timestampMicros', 'frameBytes', 'capturedBytes', 'ipBytes', 'ipVersion'] as const),
   ...(['protocol', 'sourcePort', 'destinationPort', 'tcpFlags', 'payloadBytes', 'hopLimit', 'vlan'] as const),
@@ -524,7 +518,7 @@ function columnsOf(batch: PacketBatch): Column[] {
   return COLUMNS.map((name) => batch[name])
 }
 
-/** Copies packets `start` to `end`, which may overlap with where they go. */
+/** Copies packets `start` to `end`; source and target may overlap. */
 function copyPackets(
   from: readonly Column[],
   start: number,

@@ -1,9 +1,6 @@
 /**
- * Classic pcap files, written: the counterpart of pcap-records.ts, for tests and for keeping the packets
- * behind a verdict.
- *
- * The three functions give bytes and know nothing of files, so a caller can send them anywhere piece by
- * piece; `encodePcap` joins them for captures that fit in memory.
+ * Writing classic pcap, for tests and for keeping the packets behind a verdict. `encodePcap` joins the pieces for captures
+ * that fit in memory.
  */
 import { ArgumentError } from '@oddflow/core'
 import { MAXIMUM_CAPTURED_BYTES } from './capture-notes.js'
@@ -16,11 +13,11 @@ import {
 
 /** How a pcap file is written. */
 export interface PcapOptions {
-  /** LINKTYPE_ value of tcpdump.org; 1 (Ethernet) where it is left out. */
+  /** LINKTYPE_ value of tcpdump.org. Default 1 (Ethernet). */
   readonly linkType?: number
-  /** Keep nanoseconds; false where it is left out. */
+  /** Keep nanoseconds. Default false. */
   readonly nanoseconds?: boolean
-  /** false where it is left out. */
+  /** Default false. */
   readonly bigEndian?: boolean
 }
 
@@ -31,7 +28,7 @@ export interface PcapFrame {
   /** 0 … 999 ns; dropped unless `nanoseconds` is set. */
   readonly timestampSubNanos?: number
   readonly bytes: Uint8Array
-  /** Length on the wire; the length of `bytes` where it is left out. */
+  /** Length on the wire. Default the length of `bytes`. */
   readonly wireBytes?: number
 }
 

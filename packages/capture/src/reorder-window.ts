@@ -1,15 +1,12 @@
 /**
  * createReorderWindow: frames in, the same frames out in the order of their times, in bounded memory.
  *
- * Two windows' worth of frames are gathered, with copies of their bytes; then they are sorted by time (frames of
- * the same time keep their order) and the earlier half is given out. So a frame that comes at most
- * `windowFrames` places after its turn is put right. One that comes later than that is given out late, counted,
- * and never dropped. A frame without a time, or with one that is not believed, has its turn right behind the frame
- * that came before it.
+ * Two windows of frames are copied and sorted by time (frames of the same time keep their order), and the earlier half is
+ * delivered. So a frame at most `windowFrames` places late is put in order. A later one is delivered late and counted. A
+ * frame without a time, or with a wrong one, has its turn right after the frame before it.
  *
- * Memory: 2 × windowFrames frames and at most MAXIMUM_WINDOW_BYTES of their bytes (or a single frame, where
- * that is longer), twice, since what is given out stays where it is. Where the bytes run out first, the window
- * is shorter. Each frame is copied once or twice, through a view that is made for it.
+ * Memory: twice 2 × windowFrames frames with at most MAXIMUM_WINDOW_BYTES of their bytes (or a single longer frame). If the
+ * bytes run out first, the window is shorter.
  */
 import { ArgumentError } from '@oddflow/core'
 import { copyFrame, createFrameBatch, type FrameBatch } from './packet-batch.js'

@@ -1,13 +1,10 @@
 /**
- * replayFrames: a capture given out at the pace at which it was recorded, or at a multiple of it.
+ * replayFrames: a capture at the pace at which it was recorded, or at a multiple of it.
  *
- * The first packet that has a time is due at once, every other one when as much time has passed since as lies
- * between the two in the capture, divided by `speed`. A packet that has no time, or an earlier one than a packet
- * before it, is due with its predecessor: packets keep their order. All that are due go out in one batch, so a
- * consumer that is slower than the capture gets larger batches and catches up when it can; nothing is dropped.
- * Times in the batches stay those of the capture: the same packets make the same flows at any pace.
- *
- * The clock is the caller's: only its differences count, and a test's clock needs no real time.
+ * The first packet with a time is due at once, every other one after the time between the two in the capture, divided by
+ * `speed`. A packet without a time, or with an earlier one than a packet before it, is due with its predecessor. All due
+ * packets go out in one batch, so a slow consumer gets larger batches; nothing is dropped. Times in the batches stay those
+ * of the capture, so the same packets make the same flows at any pace. Only differences of the caller's clock count.
  */
 import { ArgumentError } from '@oddflow/core'
 import { copyFrame, createFrameBatch, type FrameBatch } from './packet-batch.js'
@@ -22,13 +19,13 @@ export interface ReplayClock {
 
 /** Options of `replayFrames`. */
 export interface ReplayOptions {
-  /** 1 is the pace of the capture, 10 ten times that; Infinity (or what is left out) is no pace at all. */
+  /** 1 is the pace of the capture, 10 ten times that. Default Infinity: without pauses. */
   readonly speed?: number
-  /** Ends the replay; what is not due yet is not given. */
+  /** Ends the replay; packets not due yet are not delivered. */
   readonly signal?: AbortSignal
 }
 
-/** What lies between two looks at the clock is not slept away. */
+/** No sleep for less than this. */
 const SLACK_MICROS = 500
 
 /** Returns at the end of `batches` what it returns. Throws ArgumentError. */

@@ -8,13 +8,14 @@ import { createPacketBatch, type PacketBatch } from '@oddflow/capture'
 import { ArgumentError, contractProtocols, endsOnClose, type FlowContract } from '@oddflow/core'
 import { CLOSED, CLOSING } from './activity-log.js'
 import { checkFlowContract, cutRuleOf } from './extract-records.js'
+import type { FeatureExtractor } from './feature-sets/feature-extractor.js'
 import { createFeatureExtractor } from './feature-sets/registry.js'
-import type { FlowCounters, FlowSink } from './flow-counters.js'
+import type { FlowCounters } from './flow-counters.js'
 import { describeFlow, type FlowRecord } from './flow-record.js'
 import { FlowTracker } from './flow-tracker.js'
-import { extractorMemory, MemoryBudget } from './memory-budget.js'
+import { type ExtractorMemory, extractorMemory, MemoryBudget } from './memory-budget.js'
 import { checkCount, createGate } from './one-packet-rule.js'
-import { createPacketPass } from './packet-pass.js'
+import { createPacketPass, type PacketPass } from './packet-pass.js'
 import { RecordCutter } from './record-cutter.js'
 
 /** Options of `createFlowExtractor`. */
@@ -130,35 +131,43 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       'memoryBytes',
     )
   }
-  const passes = maker.keepsFirstPackets === true || maker.keepsSums === true
-  const pass = passes ? createPacketPass(memory.bytes) : null
-  // All is shared out at once; nothing grows beyond it.
-  const budget = new MemoryBudget(memory.bytes)
-  const rule = cutRuleOf(contract)
-  const cutter: RecordCutter = new RecordCutter({
-    rule,
-    maker,
-    budget,
-    row,
-    describe: (flow, record) => describeFlow(tracker.table.identity, flow, record),
-    onRecord: options.onRecord,
-    onEarlyRow: options.onEarlyRow,
-    chunks: memory.chunks,
-    space: pass?.space,
-  })
-  const sink: FlowSink = {
-    bytesPerFlow: cutter.bytesPerFlow,
-    resize: (capacity) => cutter.resize(capacity),
-    makeRoom: () => cutter.makeRoom(),
-    ripeness: (flow, forPackets) => cutter.ripeness(flow, forPackets),
-    outOfMemory: () => {},
-    begin: (flow, packet) => cutter.begin(flow, packet),
-    append: (flow, packet) => cutter.append(flow, packet),
-    warm: (flows, count) => cutter.warm(flows, count),
-    end: (flow, reason) => cutter.end(flow, reason),
-  }
-  const tracker: FlowTracker = new FlowTracker(
-    {
+  return new BoundedExtractor(options, contract, maker, memory, row)
+}
+
+class BoundedExtractor implements FlowExtractor {
+  readonly maximumFlows: number
+  readonly #tracker: FlowTracker
+  readonly #cutter: RecordCutter
+  readonly #pass: PacketPass | null
+  readonly #givesEarlyRows: boolean
+  readonly #gate = createGate()
+
+  constructor(
+    options: FlowExtractorOptions,
+    contract: FlowContract,
+    maker: FeatureExtractor,
+    memory: ExtractorMemory,
+    row: Float64Array,
+  ) {
+    this.maximumFlows = memory.flows
+    this.#givesEarlyRows = options.onEarlyRow !== undefined
+    const passes = maker.keepsFirstPackets === true || maker.keepsSums === true
+    const pass = passes ? createPacketPass(memory.bytes) : null
+    // All is shared out at once; nothing grows beyond it.
+    const budget = new MemoryBudget(memory.bytes)
+    const rule = cutRuleOf(contract)
+    const cutter = new RecordCutter({
+      rule,
+      maker,
+      budget,
+      row,
+      describe: (flow, record) => describeFlow(this.#tracker.table.identity, flow, record),
+      onRecord: options.onRecord,
+      onEarlyRow: options.onEarlyRow,
+      chunks: memory.chunks,
+      space: pass?.space,
+    })
+    const tracking = {
       idleTimeoutMicros: contract.idleTimeoutMicros,
       sizeMeasure: contract.sizeMeasure,
       hashSeed: options.hashSeed ?? 0,
@@ -169,74 +178,85 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       admitsFlow: options.admitsFlow,
       onClockStep: options.onClockStep,
       pass,
-    },
-    budget,
-    sink,
-  )
-  pass?.bind(tracker, cutter, maker, rule, contract.idleTimeoutMicros, options.onEarlyRow !== undefined)
-  const counters = (): FlowCounters => {
-    const { packets, packetsInFlows, flows } = tracker.counts
-    const { evictedIdleFlows, evictedHalfOpenFlows, evictedActiveFlows } = tracker.counts
-    const { heldPackets } = tracker
+    }
+    this.#pass = pass
+    this.#cutter = cutter
+    this.#tracker = new FlowTracker(tracking, budget, cutter)
+    pass?.bind(this.#tracker, cutter, maker, rule, contract.idleTimeoutMicros, this.#givesEarlyRows)
+  }
+
+  get flows(): number {
+    return this.#tracker.counts.flows
+  }
+
+  get openFlows(): number {
+    const { table } = this.#tracker
+    return table.count - table.activity.count(CLOSED)
+  }
+
+  get latestMicros(): number {
+    return this.#tracker.latestMicros
+  }
+
+  createBatch(capacity: number): PacketBatch {
+    return this.#pass?.createBatch(capacity) ?? createPacketBatch(capacity)
+  }
+
+  add(batch: PacketBatch): void {
+    checkCount(batch)
+    this.#gate.pass('add', () => this.#tracker.add(batch))
+  }
+
+  clockSet(byMicros: number): void {
+    if (!Number.isFinite(byMicros)) {
+      throw new ArgumentError(`byMicros: expected a number, found ${String(byMicros)}`, 'byMicros')
+    }
+    this.#tracker.clockSet(byMicros)
+  }
+
+  expire(nowMicros: number): void {
+    if (!(nowMicros <= Number.POSITIVE_INFINITY)) {
+      throw new ArgumentError(`nowMicros: expected a number, found ${String(nowMicros)}`, 'nowMicros')
+    }
+    this.#gate.pass('expire', () => {
+      const clockMicros = this.#tracker.expire(nowMicros)
+      if (!this.#givesEarlyRows) return
+      this.#tracker.table.activity.visit((flow) => this.#cutter.settle(flow, clockMicros), CLOSING)
+    })
+  }
+
+  endFlows(limit: number): boolean {
+    if (!(limit >= 0)) {
+      throw new ArgumentError(`limit: expected a number of 0 or more, found ${String(limit)}`, 'limit')
+    }
+    return this.#gate.pass('endFlows', () => this.#tracker.endOldest(limit))
+  }
+
+  endCapture(): void {
+    this.#gate.pass('endCapture', () => this.#tracker.endCapture())
+  }
+
+  finish(): FlowCounters {
+    if (!this.#gate.isClosed) this.endCapture()
+    this.#gate.close()
+    return this.counters()
+  }
+
+  counters(): FlowCounters {
+    const { counts, heldPackets } = this.#tracker
+    const { evictedIdleFlows, evictedHalfOpenFlows, evictedActiveFlows } = counts
     return {
-      packets: packets + heldPackets,
+      packets: counts.packets + heldPackets,
       heldPackets,
-      packetsInFlows,
-      dropped: tracker.counts.dropped(),
-      ...tracker.times(),
-      flows,
+      packetsInFlows: counts.packetsInFlows,
+      dropped: counts.dropped(),
+      ...this.#tracker.times(),
+      flows: counts.flows,
       evictedFlows: evictedHalfOpenFlows + evictedActiveFlows,
       evictedHalfOpenFlows,
       evictedActiveFlows,
       evictedIdleFlows,
-      ...cutter.counts,
+      ...this.#cutter.counts,
     }
-  }
-  const gate = createGate()
-  return {
-    add: (batch) => {
-      checkCount(batch)
-      gate.pass('add', () => tracker.add(batch))
-    },
-    createBatch: (capacity) => pass?.createBatch(capacity) ?? createPacketBatch(capacity),
-    clockSet: (byMicros) => {
-      if (!Number.isFinite(byMicros)) {
-        throw new ArgumentError(`byMicros: expected a number, found ${String(byMicros)}`, 'byMicros')
-      }
-      tracker.clockSet(byMicros)
-    },
-    expire: (nowMicros) => {
-      if (!(nowMicros <= Number.POSITIVE_INFINITY)) {
-        throw new ArgumentError(`nowMicros: expected a number, found ${String(nowMicros)}`, 'nowMicros')
-      }
-      gate.pass('expire', () => {
-        const clockMicros = tracker.expire(nowMicros)
-        if (options.onEarlyRow === undefined) return
-        tracker.table.activity.visit((flow) => cutter.settle(flow, clockMicros), CLOSING)
-      })
-    },
-    endFlows: (limit) => {
-      if (!(limit >= 0)) {
-        throw new ArgumentError(`limit: expected a number of 0 or more, found ${String(limit)}`, 'limit')
-      }
-      return gate.pass('endFlows', () => tracker.endOldest(limit))
-    },
-    endCapture: () => gate.pass('endCapture', () => tracker.endCapture()),
-    finish: () => {
-      if (!gate.isClosed) gate.pass('finish', () => tracker.endCapture())
-      gate.close()
-      return counters()
-    },
-    counters,
-    get flows() {
-      return tracker.counts.flows
-    },
-    get openFlows() {
-      return tracker.table.count - tracker.table.activity.count(CLOSED)
-    },
-    get latestMicros() {
-      return tracker.latestMicros
-    },
-    maximumFlows: memory.flows,
   }
 }

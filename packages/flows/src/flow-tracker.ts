@@ -209,19 +209,15 @@ export class FlowTracker {
     numbers: Float64Array | null,
     stamps: Float64Array,
   ): void {
-    const { counts, table } = this
-    const { activity, lines } = table
+    const { counts, table, makesFlows } = this
     const sink = this.#sink
     const packet = this.#packet
     const clock = this.clockMicros
     const deadline = this.closeDeadline
-    const closes = this.endsOnClose
-    const idle = this.#options.idleTimeoutMicros
     const directional = this.#options.directional === true
-    const makesFlows = this.makesFlows
     const { admitsFlow } = this.#options
     const sizes = sizesOf(batch, this.#options.sizeMeasure)
-    const { status, protocol, timestampMicros, ipVersion, ipBytes, tcpFlags, hopLimit } = batch
+    const { status, protocol, timestampMicros, ipVersion, ipBytes } = batch
     for (let i = from; i < to; i++) {
       const prepared = (i - from) % PREPARED_PACKETS
       if (prepared === 0) {
@@ -230,7 +226,7 @@ export class FlowTracker {
         sink.warm?.(table.preparedFlow, count)
       }
       counts.packets++
-      let time = timestampMicros[i]
+      const time = timestampMicros[i]
       if (time > clock[0] && time < Number.POSITIVE_INFINITY) clock[0] = time
       if (time > deadline[0] && time < Number.POSITIVE_INFINITY) this.#giveOutClosed(time)
       if (status[i] !== PACKET_OK) {
@@ -250,10 +246,10 @@ export class FlowTracker {
         counts.noTimestamp++
         continue
       }
-      let flow = table.findPrepared(batch, i, prepared)
-      const fate = closes && flow >= 0 ? this.#fateOf(flow, time, batch, i) : CONTINUES
+      const flow = table.findPrepared(batch, i, prepared)
+      const fate = this.endsOnClose && flow >= 0 ? this.#fateOf(flow, time, batch, i) : CONTINUES
       if (fate === AFTER_CLOSE) {
-        if (lines.words[LINE_WORDS * flow + KIND] === CLOSING) this.#giveOut(flow)
+        if (table.lines.words[LINE_WORDS * flow + KIND] === CLOSING) this.#giveOut(flow)
         counts.afterClose++
         continue
       }
@@ -267,49 +263,47 @@ export class FlowTracker {
       packet[STAMP] = stamps[i]
       packet[SIZE] = sizes[i]
       packet[IP_BYTES] = ipBytes[i]
-      if (flow < 0) {
-        if (table.full) this.#growOrEvict()
-        flow = table.insert()
-        this.#begin(flow, batch, i)
-        continue
-      }
-      if (fate === BEGINS) {
-        if (lines.words[LINE_WORDS * flow + KIND] !== CLOSED) sink.end(flow, 'closed')
-        activity.remove(flow)
-        activity.add(flow)
-        this.#begin(flow, batch, i)
-        continue
-      }
-      const last = lines.times[LINE_DOUBLES * flow + LAST_MICROS]
-      const words = lines.words
-      if (time - last > idle) {
-        sink.end(flow, 'idle-timeout')
-        activity.remove(flow)
-        activity.add(flow)
-        this.#begin(flow, batch, i)
-        continue
-      }
-      // Bare SYNs keep a TCP flow half-open; any other packet after the first establishes it.
-      const flags = tcpFlags[i]
-      const kind = words[LINE_WORDS * flow + KIND]
-      if ((flags & SYN_ACK) === SYN && kind === HALF_OPEN) activity.touch(flow, HALF_OPEN)
-      else if (kind < CLOSING) activity.touch(flow, ESTABLISHED)
-      if (time < last) {
-        counts.timestampBackwards++
-        // Directional flows are sorted when they are whole.
-        if (!directional) time = last
-        packet[TIME] = time
-      }
-      packet[META] = packetMeta(
-        flags,
-        hopLimit[i],
-        table.lastSwapped !== ((words[LINE_WORDS * flow + ENDS] & SWAPPED) !== 0),
-      )
-      while (!sink.makeRoom()) this.#eviction.evict(flow)
-      lines.times[LINE_DOUBLES * flow + LAST_MICROS] = time
-      sink.append(flow, packet)
-      if (closes) this.#noteEnds(flow, packet)
+      if (flow < 0) this.#insert(batch, i)
+      else this.#continueFlow(flow, fate === BEGINS, batch, i)
     }
+  }
+
+  #insert(batch: PacketBatch, i: number): void {
+    if (this.table.full) this.#growOrEvict()
+    this.#begin(this.table.insert(), batch, i)
+  }
+
+  /** Adds packet i to a flow of its key, or begins another flow in its place. */
+  #continueFlow(flow: number, begins: boolean, batch: PacketBatch, i: number): void {
+    const { activity, lines } = this.table
+    const { words } = lines
+    const packet = this.#packet
+    const time = packet[TIME]
+    const last = lines.times[LINE_DOUBLES * flow + LAST_MICROS]
+    const kind = words[LINE_WORDS * flow + KIND]
+    if (begins || time - last > this.#options.idleTimeoutMicros) {
+      if (kind !== CLOSED) this.#sink.end(flow, begins ? 'closed' : 'idle-timeout')
+      activity.remove(flow)
+      activity.add(flow)
+      this.#begin(flow, batch, i)
+      return
+    }
+    // Bare SYNs keep a TCP flow half-open; any other packet after the first establishes it.
+    const flags = batch.tcpFlags[i]
+    if ((flags & SYN_ACK) === SYN && kind === HALF_OPEN) activity.touch(flow, HALF_OPEN)
+    else if (kind < CLOSING) activity.touch(flow, ESTABLISHED)
+    if (time < last) {
+      this.counts.timestampBackwards++
+      // Directional flows are sorted when they are whole.
+      if (this.#options.directional !== true) packet[TIME] = last
+    }
+    const isSwapped = (words[LINE_WORDS * flow + ENDS] & SWAPPED) !== 0
+    packet[META] = packetMeta(flags, batch.hopLimit[i], this.table.lastSwapped !== isSwapped)
+    while (!this.#sink.makeRoom()) this.#eviction.evict(flow)
+    // The tables may have grown.
+    this.table.lines.times[LINE_DOUBLES * flow + LAST_MICROS] = packet[TIME]
+    this.#sink.append(flow, packet)
+    if (this.endsOnClose) this.#noteEnds(flow, packet)
   }
 
   /** Ends the flows that are idle or closed at `nowMicros` (capture time); returns that time on the flow clock. */

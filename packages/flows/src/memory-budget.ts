@@ -109,7 +109,7 @@ const MAXIMUM_FLOWS = 16_777_216
 /** One part in this many is reserved for code, batch and buffers. */
 const BESIDE_COLUMNS = 32
 
-interface ExtractorMemory {
+export interface ExtractorMemory {
   readonly flows: number
   readonly chunks: number
   readonly bytes: number

@@ -18,6 +18,7 @@
 import { type CutRule, noRowReason } from './cut-rule.js'
 import type { FeatureExtractor } from './feature-sets/feature-extractor.js'
 import { addToSums, openSums, SUMS_STRIDE } from './feature-sets/flow-summary.js'
+import type { FlowSink } from './flow-counters.js'
 import {
   countRecord,
   createFlowRecord,
@@ -166,7 +167,7 @@ interface RecordCutterOptions {
   readonly space?: Space | undefined
 }
 
-export class RecordCutter {
+export class RecordCutter implements FlowSink {
   readonly counts: RecordCounts = createRecordCounts()
   /** Bytes of the columns below for one flow. */
   readonly bytesPerFlow: number
@@ -215,6 +216,9 @@ export class RecordCutter {
   makeRoom(): boolean {
     return this.entries.makeRoom()
   }
+
+  /** The tracker then ends another flow. */
+  outOfMemory(): void {}
 
   /** @param piece - number of the flow's record that begins. */
   begin(flow: number, packet: PacketFields, piece = 0): void {

@@ -1,9 +1,8 @@
 /**
  * One identifier under its qualifiers (protocol, direction, type), checked and turned into a test.
  *
- * What goes with what is pcap-filter(7)'s: `ether` takes MAC addresses, `ip`, `ip6` and `arp` take hosts and
- * networks, `tcp`, `udp` and `sctp` take ports. Names are not looked up: a filter must mean the same
- * wherever it runs.
+ * As in pcap-filter(7), `ether` takes MAC addresses, `ip`, `ip6` and `arp` take hosts and networks, `tcp`, `udp` and `sctp`
+ * take ports. Names are not looked up, so that a filter means the same everywhere.
  */
 
 import { ArgumentError } from '@oddflow/core'
@@ -12,10 +11,7 @@ import { PROTOCOL_SCTP, PROTOCOL_TCP, PROTOCOL_UDP } from '../ip.js'
 import { ARP, PACKET_OK, type PacketBatch } from '../packet-batch.js'
 import type { PacketFilter } from './compile-filter.js'
 
-/**
- * Names of ports that filters know, with the transports that have them: those that people filter by, as they stand in
- * Debian's /etc/services, so that a filter means the same wherever it runs.
- */
+/** Port names in filters, with their transports: a selection of Debian's /etc/services. */
 
 const TCP =
   'ftp-data:20 ftp:21 ssh:22 telnet:23 smtp:25 whois:43 http:80 pop3:110 netbios-ssn:139 imap2:143 imap:143 microsoft-ds:445 submissions:465 ipp:631 printer:515 submission:587 rsync:873 ftps:990 telnets:992 imaps:993 pop3s:995 mysql:3306 ms-wbt-server:3389 xmpp-client:5222 postgresql:5432 amqps:5671 x11:6000 redis:6379 http-alt:8080 git:9418'
@@ -49,12 +45,7 @@ function namedPort(name: string): NamedPort | null {
   return PORTS.get(name) ?? null
 }
 
-/**
- * Words of a filter expression, each with the column at which it begins.
- *
- * Blanks part words; parentheses and `!` stand alone; `&&` and `||` are `and` and `or`. The length is
- * bounded, so that whatever is made from the text is.
- */
+/** Longest filter, which bounds everything made from it. */
 
 const MAXIMUM_FILTER_LENGTH = 16_384
 
@@ -85,7 +76,7 @@ export function readFilterTokens(text: string): FilterToken[] {
   return tokens
 }
 
-/** @param example a filter that is right */
+/** @param example - a correct filter */
 export function filterError(token: FilterToken, expected: string, example: string): ArgumentError {
   const found = token.text === '' ? 'the end' : JSON.stringify(token.text.slice(0, 60))
   return new ArgumentError(
@@ -95,11 +86,8 @@ export function filterError(token: FilterToken, expected: string, example: strin
 }
 
 /**
- * The single tests that filters are made of, as predicates over a packet's columns.
- *
- * Each factory takes a direction and constants and returns a closure that reads the batch's arrays and
- * allocates nothing. As with tcpdump, an address without a protocol is looked for in IP and in ARP headers,
- * and ports are those of TCP, UDP and SCTP in packets that have them (not later fragments).
+ * The single tests of filters, as predicates over a packet's columns that allocate nothing. As in tcpdump, an address
+ * without a protocol is looked for in IP and ARP headers, and ports are those of TCP, UDP and SCTP (not in later fragments).
  */
 
 export type FilterDirection = 'src' | 'dst' | 'either' | 'both'

@@ -1,17 +1,21 @@
-/** CRC-32 by zlib where Node has it (20.15 and 22.2 on; several times as fast), else by core's own. */
+/**
+ * gzip unpacked block by block, with everything that can be read of a damaged file.
+ *
+ * zlib's own gunzip gives up at a wrong checksum or at bytes after the last member, with output still in its buffer. Here
+ * the framing is read apart and zlib sees only the deflate data: all content is delivered before its checksum is checked.
+ * Only damage in the deflate data loses output, at most LOST_BYTES, and is reported. A member of at most SMALL_BYTES of
+ * content is held until its checksum has come, and withheld if that is wrong. All this is the same however the input is
+ * cut into blocks.
+ *
+ * Memory: two output buffers and one inflater, whatever the number of members. Starting a stream is expensive, so a member
+ * at the start or after a small one (BGZF, a member for each packet) is first tried in one call. The shortest encoding of
+ * nothing (03 00) needs neither, so a file of a million empty members is no work.
+ */
 import * as zlib from 'node:zlib'
 import { createInflateRaw, inflateRawSync } from 'node:zlib'
 import { crc32 as ownCrc32 } from '@oddflow/core'
 
-/**
- * A decompressing stream of node:zlib, fed one block at a time and read as its output is wanted.
- *
- * zlib works in another thread and stops while its small output buffer is full, so what is not read is not
- * unpacked. The order for the caller: `feed`, then `read` until it is null, then look at `outcome`; while that
- * is null too, wait for `changed`.
- */
-
-/** What is used of zlib's streams. */
+/** The used part of zlib's streams. */
 export interface ZlibStream {
   /** Bytes of input that were used. */
   readonly bytesWritten: number
@@ -22,96 +26,76 @@ export interface ZlibStream {
   destroy(): unknown
 }
 
-type ZlibOutcome =
-  /** The block is used up. */
-  | 'used'
-  /** The compressed data have ended; what is left of the block is no part of them. */
-  | 'ended'
-  /** The input ended before the compressed data did. */
-  | 'cut'
-  | 'damaged'
+/**
+ * A decompressing stream of node:zlib that is fed one block at a time and read on demand.
+ *
+ * zlib works in another thread and stops while its small output buffer is full. Call `feed`, then `read` until it is null,
+ * then look at `outcome`; if that is null too, wait for `changed`.
+ */
+export class ZlibPump {
+  /**
+   * Of the last block: used up; the compressed data ended within it; the input ended before the compressed data; damaged.
+   * null while zlib works on it.
+   */
+  outcome: 'used' | 'ended' | 'cut' | 'damaged' | null = null
+  /** zlib's description of the damage. */
+  message = ''
+  readonly #stream: ZlibStream
+  #wake: () => void = () => undefined
 
-export interface ZlibPump {
-  readonly bytesUsed: number
-  /** Of the block that was fed last, null while zlib works on it. */
-  readonly outcome: ZlibOutcome | null
-  /** What zlib says of the damage. */
-  readonly message: string
-  /** Hands over a block, or null for the end of the input. It stays borrowed until there is an outcome. */
-  feed(block: Uint8Array | null): void
-  /** Output that is there. */
-  read(): Buffer | null
-  changed(): Promise<void>
-  destroy(): void
-}
-
-export function createZlibPump(stream: ZlibStream): ZlibPump {
-  let outcome: ZlibOutcome | null = null
-  let message = ''
-  let wake: () => void = () => undefined
-  const settle = (next: ZlibOutcome): void => {
-    // a failed stream still calls the writer back
-    if (outcome !== 'damaged' && outcome !== 'cut') outcome = next
-    wake()
+  constructor(stream: ZlibStream) {
+    this.#stream = stream
+    stream.on('readable', () => this.#wake())
+    stream.on('end', () => this.#settle('ended'))
+    // Never removed: a late error of an abandoned stream must not end the process.
+    stream.on('error', (error: Error & { code?: string }) => {
+      this.message = error.message
+      this.#settle(error.code === 'Z_BUF_ERROR' ? 'cut' : 'damaged')
+    })
   }
-  stream.on('readable', () => wake())
-  stream.on('end', () => settle('ended'))
-  // it stays for good: a late error of a stream that nobody waits for must not end the process
-  stream.on('error', (error: Error & { code?: string }) => {
-    message = error.message
-    settle(error.code === 'Z_BUF_ERROR' ? 'cut' : 'damaged')
-  })
-  return {
-    get bytesUsed() {
-      return stream.bytesWritten
-    },
-    get outcome() {
-      return outcome
-    },
-    get message() {
-      return message
-    },
-    feed(block) {
-      outcome = null
-      if (block === null) {
-        stream.end()
-        return
-      }
-      const goal = stream.bytesWritten + block.length
-      // zlib leaves alone what follows the end of its data
-      stream.write(block, () => settle(stream.bytesWritten < goal ? 'ended' : 'used'))
-    },
-    read: () => stream.read() as Buffer | null,
-    changed: () =>
-      new Promise<void>((resolve) => {
-        wake = resolve
-      }),
-    destroy() {
-      stream.destroy()
-    },
+
+  get bytesUsed(): number {
+    return this.#stream.bytesWritten
+  }
+
+  /** Hands over a block, or null for the end of the input. It stays borrowed until there is an outcome. */
+  feed(block: Uint8Array | null): void {
+    this.outcome = null
+    if (block === null) {
+      this.#stream.end()
+      return
+    }
+    const goal = this.bytesUsed + block.length
+    // zlib leaves alone what follows the end of its data
+    this.#stream.write(block, () => this.#settle(this.bytesUsed < goal ? 'ended' : 'used'))
+  }
+
+  /** Available output; null if there is none. */
+  read(): Buffer | null {
+    return this.#stream.read() as Buffer | null
+  }
+
+  changed(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve
+    })
+  }
+
+  destroy(): void {
+    this.#stream.destroy()
+  }
+
+  #settle(next: NonNullable<ZlibPump['outcome']>): void {
+    // a failed stream still calls the writer back
+    if (this.outcome !== 'damaged' && this.outcome !== 'cut') this.outcome = next
+    this.#wake()
   }
 }
 
 const { crc32: zlibCrc32 } = zlib as { crc32?: (bytes: Uint8Array, previous?: number) => number }
 
-/** The checksum of `bytes`; pass the checksum so far as `previous` to go on with the next piece. */
+/** The checksum of `bytes` after `previous`: zlib's if Node has it (20.15 and 22.2 on; several times as fast). */
 const crc32: (bytes: Uint8Array, previous?: number) => number = zlibCrc32 ?? ownCrc32
-
-/**
- * gzip unpacked block by block, with everything that can be had of a damaged file.
- *
- * zlib's own gunzip gives up at a wrong checksum or at bytes behind the last member with output still in its
- * buffer. Here the framing is read apart and zlib sees the deflate data alone, whose end it
- * knows: all content is given before its checksum is looked at. Only where the deflate data themselves are
- * damaged is output lost, at most the piece that zlib was filling (LOST_BYTES), and it is said. A member of at
- * most SMALL_BYTES of content is held until its checksum has come, and withheld when it is wrong: what a
- * checksum covers whole need not be trusted for a moment. All this is the same however the input is cut.
- *
- * Memory: two output buffers, and one inflater whatever the number of members. Starting a stream is dear, so a
- * member at the start or behind a small one (BGZF, a member for each packet) is first tried in one call; what is not small or
- * not sound then goes through a stream after all. The shortest encoding of nothing (03 00, what gzip makes of
- * an empty input) needs neither, so that a file of a million empty members is no work.
- */
 
 /** Most output that is lost before damaged deflate data. */
 const LOST_BYTES = 16_384
@@ -124,158 +108,190 @@ export interface CompressionState {
   /** null for plain input. */
   compression: 'gzip' | 'zstd' | null
   truncated: boolean
-  /** What is wrong with a damaged stream, or with one that cannot be read. */
+  /** What is wrong with a damaged or unreadable stream. */
   damage: string | null
-  /** Bytes behind the compressed data that are no part of them. */
+  /** Bytes after the compressed data that are no part of them. */
   trailingBytes: number
 }
 
-/** `state` is final when the generator is done. A block given is valid until the next is asked for. */
+/** `state` is final when the generator is done. A block is valid until the next is asked for. */
 export async function* gunzipBlocks(
   blocks: AsyncIterable<Uint8Array>,
   state: CompressionState,
 ): AsyncGenerator<Uint8Array> {
-  const framing = createGzipFraming()
-  const output = new Uint8Array(OUTPUT_BYTES)
-  let filled = 0
-  /** Content of a member of which it is not known yet that it is larger than this, or right. */
-  const held = new Uint8Array(SMALL_BYTES)
-  let heldBytes = 0
-  let isSmall = true
-  let checksum = 0
-  let contentBytes = 0
-  let pump: ZlibPump | null = null
-  let expectSmall = true
+  const gunzip = new Gunzip(state)
+  try {
+    for await (const block of blocks) {
+      yield* gunzip.unpack(block)
+      // deliver what has come before waiting for more
+      yield* gunzip.flush()
+      if (state.damage !== null) return
+    }
+    yield* gunzip.finish()
+  } finally {
+    gunzip.destroy()
+  }
+}
 
-  const take = (): Uint8Array => {
-    const piece = output.subarray(0, filled)
-    filled = 0
-    return piece
+class Gunzip {
+  readonly #state: CompressionState
+  readonly #framing = new GzipFraming()
+  readonly #output = new Uint8Array(OUTPUT_BYTES)
+  #filled = 0
+  /** Content of a member that may still turn out to be small and wrong. */
+  readonly #held = new Uint8Array(SMALL_BYTES)
+  #heldBytes = 0
+  #isSmall = true
+  #expectsSmall = true
+  #checksum = 0
+  #contentBytes = 0
+  #pump: ZlibPump | null = null
+
+  constructor(state: CompressionState) {
+    this.#state = state
   }
 
-  const endData = (): void => {
-    pump?.destroy()
-    pump = null
-    framing.endData(checksum, contentBytes)
-    checksum = 0
-    contentBytes = 0
+  async *unpack(block: Uint8Array): AsyncGenerator<Uint8Array> {
+    const framing = this.#framing
+    for (let at = 0; at < block.length && this.#state.damage === null; ) {
+      if (framing.inData) {
+        const pump = this.#pump
+        if (pump === null) at = yield* this.#startData(block, at)
+        else at = yield* this.#continueData(pump, block, at)
+        continue
+      }
+      at = framing.advance(block, at)
+      yield* this.#endMember()
+      if (this.#state.damage === null && framing.isLost) this.#state.damage = `damaged: ${framing.damage}`
+    }
   }
 
-  function* put(chunk: Uint8Array): Generator<Uint8Array> {
+  *flush(): Generator<Uint8Array> {
+    if (this.#filled > 0) yield this.#take()
+  }
+
+  async *finish(): AsyncGenerator<Uint8Array> {
+    if (this.#pump !== null) {
+      yield* this.#inflate(this.#pump, null)
+      if (this.#pump.outcome === 'ended') this.#endData()
+    }
+    yield* this.#release()
+    yield* this.flush()
+    const { atBoundary, garbageBytes, damage } = this.#framing
+    this.#state.truncated = !atBoundary
+    this.#state.trailingBytes = garbageBytes
+    if (damage !== null) this.#state.damage = `damaged: ${damage}`
+  }
+
+  destroy(): void {
+    this.#pump?.destroy()
+  }
+
+  /** Begins a member's deflate data at `at`, all of them if they are small; returns the first byte not used. */
+  *#startData(block: Uint8Array, at: number): Generator<Uint8Array, number> {
+    if (block[at] === 0x03 && at + 1 < block.length && (block[at + 1]! & 3) === 0) {
+      this.#endData()
+      return at + 2
+    }
+    const small = this.#expectsSmall ? inflateSmall(block.subarray(at, at + SMALL_BYTES)) : null
+    if (small === null) {
+      this.#pump = new ZlibPump(createInflateRaw({ chunkSize: LOST_BYTES }))
+      return at
+    }
+    yield* this.#give(small.content)
+    this.#endData()
+    return at + small.usedBytes
+  }
+
+  async *#continueData(pump: ZlibPump, block: Uint8Array, at: number): AsyncGenerator<Uint8Array, number> {
+    const used = pump.bytesUsed
+    yield* this.#inflate(pump, block.subarray(at))
+    const next = at + pump.bytesUsed - used
+    if (pump.outcome === 'ended') {
+      this.#endData()
+      return next
+    }
+    if (pump.outcome !== 'damaged') return block.length
+    const lost = `up to ${LOST_BYTES} bytes of content before it are lost`
+    this.#state.damage = `damaged: ${pump.message} in gzip member ${this.#framing.members}; ${lost}`
+    yield* this.#release()
+    return next
+  }
+
+  /** Feeds the inflater and passes on its output. */
+  async *#inflate(pump: ZlibPump, input: Uint8Array | null): AsyncGenerator<Uint8Array> {
+    pump.feed(input)
+    for (;;) {
+      const chunk = pump.read()
+      if (chunk !== null) yield* this.#give(chunk)
+      else if (pump.outcome !== null) return
+      else await pump.changed()
+    }
+  }
+
+  #endData(): void {
+    this.#pump?.destroy()
+    this.#pump = null
+    this.#framing.endData(this.#checksum, this.#contentBytes)
+    this.#checksum = 0
+    this.#contentBytes = 0
+  }
+
+  /** Once the member's trailer has come, delivers what is held of the member, or withholds it. */
+  *#endMember(): Generator<Uint8Array> {
+    const isRight = this.#framing.takeVerdict()
+    if (isRight === null) return
+    if (this.#isSmall && !isRight) {
+      this.#state.damage = `damaged: ${this.#framing.damage}; its ${this.#heldBytes} bytes are withheld`
+      this.#heldBytes = 0
+      return
+    }
+    yield* this.#release()
+    this.#expectsSmall = this.#isSmall
+    this.#isSmall = true
+  }
+
+  *#give(chunk: Uint8Array): Generator<Uint8Array> {
+    this.#checksum = crc32(chunk, this.#checksum)
+    this.#contentBytes = (this.#contentBytes + chunk.length) >>> 0
+    if (this.#isSmall && this.#heldBytes + chunk.length <= SMALL_BYTES) {
+      this.#held.set(chunk, this.#heldBytes)
+      this.#heldBytes += chunk.length
+      return
+    }
+    this.#isSmall = false
+    yield* this.#release()
+    yield* this.#put(chunk)
+  }
+
+  *#release(): Generator<Uint8Array> {
+    yield* this.#put(this.#held.subarray(0, this.#heldBytes))
+    this.#heldBytes = 0
+  }
+
+  *#put(chunk: Uint8Array): Generator<Uint8Array> {
+    const output = this.#output
     for (let at = 0; at < chunk.length; ) {
-      if (filled === output.length) yield take()
-      const fits = Math.min(chunk.length - at, output.length - filled)
-      output.set(chunk.subarray(at, at + fits), filled)
-      filled += fits
+      if (this.#filled === output.length) yield this.#take()
+      const fits = Math.min(chunk.length - at, output.length - this.#filled)
+      output.set(chunk.subarray(at, at + fits), this.#filled)
+      this.#filled += fits
       at += fits
     }
   }
 
-  function* release(): Generator<Uint8Array> {
-    yield* put(held.subarray(0, heldBytes))
-    heldBytes = 0
-  }
-
-  function* give(chunk: Uint8Array): Generator<Uint8Array> {
-    checksum = crc32(chunk, checksum)
-    contentBytes = (contentBytes + chunk.length) >>> 0
-    if (isSmall && heldBytes + chunk.length <= SMALL_BYTES) {
-      held.set(chunk, heldBytes)
-      heldBytes += chunk.length
-      return
-    }
-    isSmall = false
-    yield* release()
-    yield* put(chunk)
-  }
-
-  /** The member's trailer has come: gives what is held of it, or withholds it. */
-  function* endMember(isRight: boolean): Generator<Uint8Array> {
-    if (isSmall && !isRight) {
-      state.damage = `damaged: ${framing.damage}; its ${heldBytes} bytes are withheld`
-      heldBytes = 0
-      return
-    }
-    yield* release()
-    expectSmall = isSmall
-    isSmall = true
-  }
-
-  /** Feeds the inflater and gives its output in large pieces; the last one stays in `output`. */
-  async function* inflate(inflater: ZlibPump, input: Uint8Array | null): AsyncGenerator<Uint8Array> {
-    inflater.feed(input)
-    for (;;) {
-      const chunk = inflater.read()
-      if (chunk !== null) {
-        yield* give(chunk)
-      } else if (inflater.outcome !== null) {
-        return
-      } else {
-        await inflater.changed()
-      }
-    }
-  }
-
-  try {
-    for await (const block of blocks) {
-      let at = 0
-      while (at < block.length && state.damage === null) {
-        if (!framing.inData) {
-          at = framing.advance(block, at)
-          const isRight = framing.takeVerdict()
-          if (isRight !== null) yield* endMember(isRight)
-          if (state.damage === null && framing.isLost) state.damage = `damaged: ${framing.damage}`
-          continue
-        }
-        if (pump === null) {
-          if (block[at] === 0x03 && at + 1 < block.length && (block[at + 1]! & 3) === 0) {
-            at += 2
-            endData()
-            continue
-          }
-          const small = expectSmall ? inflateSmall(block.subarray(at, at + SMALL_BYTES)) : null
-          if (small !== null) {
-            at += small.usedBytes
-            yield* give(small.content)
-            endData()
-            continue
-          }
-          pump = createZlibPump(createInflateRaw({ chunkSize: LOST_BYTES }))
-        }
-        const inflater: ZlibPump = pump
-        const used = inflater.bytesUsed
-        yield* inflate(inflater, block.subarray(at))
-        at += inflater.bytesUsed - used
-        if (inflater.outcome === 'ended') endData()
-        else if (inflater.outcome === 'damaged') {
-          state.damage = `damaged: ${inflater.message} in gzip member ${framing.members}; up to ${LOST_BYTES} bytes of content before it are lost`
-          yield* release()
-        } else at = block.length
-      }
-      // what has come is given before more is waited for
-      if (filled > 0) yield take()
-      if (state.damage !== null) return
-    }
-    if (pump !== null) {
-      const inflater: ZlibPump = pump
-      yield* inflate(inflater, null)
-      if (inflater.outcome === 'ended') endData()
-    }
-    yield* release()
-    if (filled > 0) yield take()
-    state.truncated = !framing.atBoundary
-    state.trailingBytes = framing.garbageBytes
-    if (framing.damage !== null) state.damage = `damaged: ${framing.damage}`
-  } finally {
-    ;(pump as ZlibPump | null)?.destroy()
+  #take(): Uint8Array {
+    const piece = this.#output.subarray(0, this.#filled)
+    this.#filled = 0
+    return piece
   }
 }
 
-/** A whole member's deflate data at the start of `input`, in one call; null where it is not that simple. */
+/** A whole member's deflate data at the start of `input`, in one call; null if they are not that simple. */
 function inflateSmall(input: Uint8Array): { content: Uint8Array; usedBytes: number } | null {
   try {
     const options = { info: true, maxOutputLength: SMALL_BYTES, chunkSize: LOST_BYTES }
-    // the types do not know `info`, with which the documented answer is { buffer, engine }
+    // the types lack `info`, with which the documented result is { buffer, engine }
     const { buffer, engine } = inflateRawSync(input, options) as unknown as {
       buffer: Uint8Array
       engine: { bytesWritten: number }
@@ -285,17 +301,6 @@ function inflateSmall(input: Uint8Array): { content: Uint8Array; usedBytes: numb
     return null
   }
 }
-
-/**
- * What stands around the deflate data of a gzip file: the header and trailer of each member, and what follows
- * the last one.
- *
- * Source: RFC 1952, section 2.3: magic, method, flags, then as flagged an extra field, a name, a comment and
- * a CRC-16 of the header; behind the data the CRC-32 and the length (modulo 2^32) of the content. Bytes come
- * in pieces of any size and none is kept but the fixed fields, so a name of gigabytes costs only time. What
- * follows a member is told as gzip(1) does: another member, zero bytes (padding of a tape block), or
- * trailing garbage, from which there is no way back.
- */
 
 const DEFLATE = 8
 const FLAG_HEADER_CRC = 0x02
@@ -326,185 +331,187 @@ const STAGE_BYTES: Readonly<Partial<Record<Stage, number>>> = {
   trailer: 8,
 }
 
-interface GzipFraming {
-  /** The next byte is deflate data: the caller's to unpack, who then calls `endData`. */
-  readonly inData: boolean
-  /** The input may end here. */
-  readonly atBoundary: boolean
+/**
+ * The framing of deflate data in a gzip file: header and trailer of each member, and what follows the last one.
+ *
+ * Source: RFC 1952, section 2.3. Bytes come in pieces of any size, and only the fixed fields are kept, so a name of
+ * gigabytes costs only time. As in gzip(1), a member is followed by another one, zero bytes (padding of a tape block), or
+ * trailing garbage up to the end of the input.
+ */
+class GzipFraming {
   /** Members begun. */
-  readonly members: number
-  /** Bytes behind the last member that are neither gzip nor zero padding. */
-  readonly garbageBytes: number
-  /** First thing that is not as it should be; the checksums do not end the reading. */
-  readonly damage: string | null
+  members = 0
+  /** Bytes after the last member that are neither gzip nor zero padding. */
+  garbageBytes = 0
+  /** The first thing that is wrong; wrong checksums do not end the reading. */
+  damage: string | null = null
   /** The headers make no sense: nothing that follows can be unpacked. */
-  readonly isLost: boolean
-  /** Whether the trailer of the member that ended last was right, told once; null while it has not come. */
-  takeVerdict(): boolean | null
-  /** Reads framing from block[at …) to the next deflate data or the end; returns the first byte not used. */
-  advance(block: Uint8Array, at: number): number
+  isLost = false
+  readonly #field = new Uint8Array(10)
+  #fieldBytes = 0
+  #stage: Stage = 'magic'
+  #flags = 0
+  #extraLeft = 0
+  #headerCrc = 0
+  #verdict: boolean | null = null
+  #contentCrc = 0
+  #contentBytes = 0
+
+  /** The next byte is deflate data: the caller unpacks them and then calls `endData`. */
+  get inData(): boolean {
+    return this.#stage === 'data' && !this.isLost
+  }
+
+  /** The input may end here. */
+  get atBoundary(): boolean {
+    const stage = this.#stage
+    return (stage === 'magic' && this.#fieldBytes === 0) || stage === 'padding' || stage === 'garbage'
+  }
+
+  /** Whether the trailer of the member that ended last was right, once; otherwise null. */
+  takeVerdict(): boolean | null {
+    const verdict = this.#verdict
+    this.#verdict = null
+    return verdict
+  }
+
   /**
    * The deflate data of the member have ended.
-   * @param checksum CRC-32 of the content
-   * @param contentBytes its length modulo 2^32
+   * @param checksum - CRC-32 of the content. @param contentBytes - its length modulo 2^32
    */
-  endData(checksum: number, contentBytes: number): void
-}
-
-function createGzipFraming(): GzipFraming {
-  const field = new Uint8Array(10)
-  let fieldBytes = 0
-  let stage: Stage = 'magic'
-  let flags = 0
-  let left = 0
-  let headerCrc = 0
-  let members = 0
-  let garbageBytes = 0
-  let damage: string | null = null
-  let isLost = false
-  let verdict: boolean | null = null
-  let contentCrc = 0
-  let contentLength = 0
-
-  const begin = (next: Stage): void => {
-    stage = next
-    fieldBytes = 0
-  }
-  const fail = (message: string): void => {
-    damage ??= message
-    isLost = true
-  }
-  const addToHeaderCrc = (bytes: Uint8Array, from: number, to: number): void => {
-    if ((flags & FLAG_HEADER_CRC) !== 0) headerCrc = crc32(bytes.subarray(from, to), headerCrc)
-  }
-  /** On to the next part of the header that the flags announce, from `part` on. */
-  const continueHeader = (part: number): void => {
-    if (part <= FLAG_EXTRA && (flags & FLAG_EXTRA) !== 0) begin('extra-length')
-    else if (part <= FLAG_NAME && (flags & FLAG_NAME) !== 0) begin('name')
-    else if (part <= FLAG_COMMENT && (flags & FLAG_COMMENT) !== 0) begin('comment')
-    else if (part <= FLAGS_RESERVED && (flags & FLAG_HEADER_CRC) !== 0) begin('header-crc')
-    else begin('data')
+  endData(checksum: number, contentBytes: number): void {
+    this.#contentCrc = checksum
+    this.#contentBytes = contentBytes
+    this.#begin('trailer')
   }
 
-  const takeMagic = (): void => {
-    if (field[0] === 0x1f && field[1] === 0x8b) {
-      // the fixed part of the header begins with the magic number
-      members++
-      stage = 'fixed'
-    } else if (members === 0) {
-      fail('expected the magic number of gzip, found something else')
-    } else {
-      garbageBytes = 2
-      begin('garbage')
-    }
-  }
-  const takeHeaderCrc = (): void => {
-    const told = field[0]! | (field[1]! << 8)
-    const found = headerCrc & 0xffff
-    if (told !== found) {
-      damage ??= `checksum of the header of gzip member ${members}: expected ${hex(told, 4)}, found ${hex(found, 4)}`
-    }
-    begin('data')
-  }
-  const takeFixed = (): void => {
-    flags = field[3]!
-    if (field[2] !== DEFLATE) {
-      fail(`gzip member ${members}: expected compression method 8 (deflate), found ${field[2]}`)
-    } else if ((flags & FLAGS_RESERVED) !== 0) {
-      fail(`gzip member ${members}: expected flags below 0x20, found ${hex(flags, 2)}`)
-    } else {
-      headerCrc = 0
-      addToHeaderCrc(field, 0, 10)
-      continueHeader(FLAG_EXTRA)
-    }
-  }
-  const takeExtraLength = (): void => {
-    addToHeaderCrc(field, 0, 2)
-    left = field[0]! | (field[1]! << 8)
-    begin('extra')
-  }
-  const takeTrailer = (): void => {
-    const toldCrc = readUint32(field, 0)
-    const toldLength = readUint32(field, 4)
-    if (toldCrc !== contentCrc) {
-      damage ??= `checksum of gzip member ${members}: expected CRC-32 ${hex(toldCrc, 8)}, found ${hex(contentCrc, 8)}`
-    } else if (toldLength !== contentLength) {
-      damage ??= `checksum right, length of gzip member ${members} wrong: expected ${toldLength} bytes (modulo 2^32), found ${contentLength}`
-    }
-    verdict = toldCrc === contentCrc && toldLength === contentLength
-    begin('magic')
-  }
-
-  return {
-    get inData() {
-      return stage === 'data' && !isLost
-    },
-    get atBoundary() {
-      return (stage === 'magic' && fieldBytes === 0) || stage === 'padding' || stage === 'garbage'
-    },
-    get members() {
-      return members
-    },
-    get garbageBytes() {
-      return garbageBytes
-    },
-    get damage() {
-      return damage
-    },
-    get isLost() {
-      return isLost
-    },
-    takeVerdict() {
-      const told = verdict
-      verdict = null
-      return told
-    },
-    advance(block, from) {
-      let at = from
-      for (;;) {
-        if (isLost) return block.length
-        if (stage === 'data') return at
-        // an extra field may be empty, so this comes before the check for the block's end
-        if (stage === 'extra') {
-          const pass = Math.min(left, block.length - at)
-          addToHeaderCrc(block, at, at + pass)
-          at += pass
-          left -= pass
-          if (left > 0) return at
-          continueHeader(FLAG_NAME)
-          continue
-        }
-        if (at >= block.length) return at
-        if (stage === 'name' || stage === 'comment') {
-          const zero = block.indexOf(0, at)
-          const end = zero < 0 ? block.length : zero + 1
-          addToHeaderCrc(block, at, end)
-          at = end
-          if (zero >= 0) continueHeader(stage === 'name' ? FLAG_COMMENT : FLAGS_RESERVED)
-        } else if (stage === 'padding') {
-          while (at < block.length && block[at] === 0) at++
-          if (at < block.length) begin('garbage')
-        } else if (stage === 'garbage') {
-          garbageBytes += block.length - at
-          return block.length
-        } else if (stage === 'magic' && fieldBytes === 0 && members > 0 && block[at] !== 0x1f) {
-          begin(block[at] === 0 ? 'padding' : 'garbage')
-        } else {
-          field[fieldBytes++] = block[at++]!
-          if (fieldBytes < STAGE_BYTES[stage]!) continue
-          if (stage === 'magic') takeMagic()
-          else if (stage === 'fixed') takeFixed()
-          else if (stage === 'extra-length') takeExtraLength()
-          else if (stage === 'header-crc') takeHeaderCrc()
-          else takeTrailer()
-        }
+  /** Reads framing from block[at …) to the next deflate data or the end; returns the first byte not used. */
+  advance(block: Uint8Array, from: number): number {
+    let at = from
+    for (;;) {
+      const stage = this.#stage
+      if (this.isLost) return block.length
+      if (stage === 'data') return at
+      // an extra field may be empty, so this comes before the check for the block's end
+      if (stage === 'extra') {
+        const pass = Math.min(this.#extraLeft, block.length - at)
+        this.#addToHeaderCrc(block, at, at + pass)
+        at += pass
+        this.#extraLeft -= pass
+        if (this.#extraLeft > 0) return at
+        this.#continueHeader(FLAG_NAME)
+        continue
       }
-    },
-    endData(checksum, contentBytes) {
-      contentCrc = checksum
-      contentLength = contentBytes
-      begin('trailer')
-    },
+      if (at >= block.length) return at
+      if (stage === 'name' || stage === 'comment') {
+        const zero = block.indexOf(0, at)
+        const end = zero < 0 ? block.length : zero + 1
+        this.#addToHeaderCrc(block, at, end)
+        at = end
+        if (zero >= 0) this.#continueHeader(stage === 'name' ? FLAG_COMMENT : FLAGS_RESERVED)
+      } else if (stage === 'padding') {
+        while (at < block.length && block[at] === 0) at++
+        if (at < block.length) this.#begin('garbage')
+      } else if (stage === 'garbage') {
+        this.garbageBytes += block.length - at
+        return block.length
+      } else if (stage === 'magic' && this.#fieldBytes === 0 && this.members > 0 && block[at] !== 0x1f) {
+        this.#begin(block[at] === 0 ? 'padding' : 'garbage')
+      } else {
+        this.#field[this.#fieldBytes++] = block[at++]!
+        if (this.#fieldBytes === STAGE_BYTES[stage]) this.#takeField(stage)
+      }
+    }
+  }
+
+  #takeField(stage: Stage): void {
+    if (stage === 'magic') this.#takeMagic()
+    else if (stage === 'fixed') this.#takeFixed()
+    else if (stage === 'header-crc') this.#takeHeaderCrc()
+    else if (stage === 'trailer') this.#takeTrailer()
+    else {
+      this.#addToHeaderCrc(this.#field, 0, 2)
+      this.#extraLeft = this.#field[0]! | (this.#field[1]! << 8)
+      this.#begin('extra')
+    }
+  }
+
+  #begin(stage: Stage): void {
+    this.#stage = stage
+    this.#fieldBytes = 0
+  }
+
+  #fail(message: string): void {
+    this.damage ??= message
+    this.isLost = true
+  }
+
+  #addToHeaderCrc(bytes: Uint8Array, from: number, to: number): void {
+    if ((this.#flags & FLAG_HEADER_CRC) !== 0) {
+      this.#headerCrc = crc32(bytes.subarray(from, to), this.#headerCrc)
+    }
+  }
+
+  /** Goes on to the next part of the header that the flags announce, from `part` on. */
+  #continueHeader(part: number): void {
+    const flags = this.#flags
+    if (part <= FLAG_EXTRA && (flags & FLAG_EXTRA) !== 0) this.#begin('extra-length')
+    else if (part <= FLAG_NAME && (flags & FLAG_NAME) !== 0) this.#begin('name')
+    else if (part <= FLAG_COMMENT && (flags & FLAG_COMMENT) !== 0) this.#begin('comment')
+    else if (part <= FLAGS_RESERVED && (flags & FLAG_HEADER_CRC) !== 0) this.#begin('header-crc')
+    else this.#begin('data')
+  }
+
+  #takeMagic(): void {
+    if (this.#field[0] === 0x1f && this.#field[1] === 0x8b) {
+      // the fixed part of the header begins with the magic number
+      this.members++
+      this.#stage = 'fixed'
+    } else if (this.members === 0) {
+      this.#fail('expected the magic number of gzip, found something else')
+    } else {
+      this.garbageBytes = 2
+      this.#begin('garbage')
+    }
+  }
+
+  #takeFixed(): void {
+    const [, , method, flags] = this.#field
+    this.#flags = flags!
+    if (method !== DEFLATE) {
+      this.#fail(`gzip member ${this.members}: expected compression method 8 (deflate), found ${method}`)
+    } else if ((flags! & FLAGS_RESERVED) !== 0) {
+      this.#fail(`gzip member ${this.members}: expected flags below 0x20, found ${hex(flags!, 2)}`)
+    } else {
+      this.#headerCrc = 0
+      this.#addToHeaderCrc(this.#field, 0, 10)
+      this.#continueHeader(FLAG_EXTRA)
+    }
+  }
+
+  #takeHeaderCrc(): void {
+    const stated = this.#field[0]! | (this.#field[1]! << 8)
+    const found = this.#headerCrc & 0xffff
+    if (stated !== found) {
+      const where = `checksum of the header of gzip member ${this.members}`
+      this.damage ??= `${where}: expected ${hex(stated, 4)}, found ${hex(found, 4)}`
+    }
+    this.#begin('data')
+  }
+
+  #takeTrailer(): void {
+    const crc = readUint32(this.#field, 0)
+    const bytes = readUint32(this.#field, 4)
+    const found = this.#contentBytes
+    if (crc !== this.#contentCrc) {
+      const where = `checksum of gzip member ${this.members}`
+      this.damage ??= `${where}: expected CRC-32 ${hex(crc, 8)}, found ${hex(this.#contentCrc, 8)}`
+    } else if (bytes !== found) {
+      const where = `checksum right, length of gzip member ${this.members} wrong`
+      this.damage ??= `${where}: expected ${bytes} bytes (modulo 2^32), found ${found}`
+    }
+    this.#verdict = crc === this.#contentCrc && bytes === found
+    this.#begin('magic')
   }
 }
 
@@ -512,6 +519,7 @@ function hex(value: number, digits: number): string {
   return `0x${value.toString(16).padStart(digits, '0')}`
 }
 
-function readUint32(bytes: Uint8Array, at: number): number {
+/** In little-endian order. */
+export function readUint32(bytes: Uint8Array, at: number): number {
   return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0
 }

@@ -1,10 +1,9 @@
 /**
  * Captures from files, FIFOs and standard input, plain, gzip or zstd, through either reader.
  *
- * Two shapes of one thing: `openCapture` to iterate over, `readCapture` with a callback. Both hold one batch
- * and a few blocks, at the pace of the consumer. An input that gives no packet and an error (missing,
- * a directory, no capture at all) throws CaptureFileError; damage behind the first packet ends the reading
- * and stands in the end state, with everything before it delivered.
+ * `openCapture` is iterated, `readCapture` takes a callback. Both hold one batch and a few blocks, at the consumer's pace.
+ * An input that gives an error and no packet (missing, a directory, no capture) throws CaptureFileError; later damage ends
+ * the reading and is in the end state, with everything before it delivered.
  */
 
 import { readSync } from 'node:fs'
@@ -25,26 +24,23 @@ import { framesFromPcapParser } from './pcap-parser-frames.js'
 import { createCompressionState, unpackBlocks } from './unpack-blocks.js'
 
 /**
- * The bytes of a file, a FIFO, a device or standard input, in blocks.
+ * The bytes of a file, a FIFO, a device or standard input, in blocks that are valid until the next one is asked for.
  *
- * A regular file is read synchronously into one buffer that is used again and again: a block that stays in the
- * processor's second cache (DEFAULT_BLOCK_BYTES) is written by the kernel and read by the decoder without a way to
- * memory and back, and the kernel reads ahead of a reader that goes forward. The event loop gets its turn once in
- * BYTES_A_TURN, so timers and signals do not wait for the file's end. A pipe is waited for, since its next byte may
- * be hours away and a reader that stops must not wait for it. A block is valid until the next is asked for.
+ * A regular file is read synchronously into one reused buffer, which stays in the processor's second cache
+ * (DEFAULT_BLOCK_BYTES). The event loop gets its turn every BYTES_A_TURN, so timers and signals do not wait for the file's
+ * end. A pipe is read asynchronously, because its next byte may be hours away and a reader that stops must not wait for it.
  */
 
 /** Bytes of a regular file between two turns of the event loop. */
 const BYTES_A_TURN = 1_048_576
 
 /**
- * Where blocks begin in their buffer. A large buffer begins 16 bytes behind the start of a page, and the kernel's
- * copies from whole pages to there are four to five times slower than to elsewhere: each store looks to the
- * processor like one to the address that is loaded next (4 KiB aliasing).
+ * Where blocks begin in their buffer. A large buffer begins 16 bytes after the start of a page, where the kernel's copies
+ * from whole pages are four to five times slower than elsewhere (4 KiB aliasing).
  */
 const BLOCK_START = 64
 
-/** Ends as at the end of the input when `stop` is aborted. Throws CaptureFileError. */
+/** Ends like the input when `stop` is aborted. Throws CaptureFileError. */
 async function* fileBlocks(file: string, blockBytes: number, stop?: AbortSignal): AsyncGenerator<Uint8Array> {
   const waiting = stop === undefined ? null : createWaiting(stop)
   try {
@@ -72,7 +68,7 @@ async function* standardInput(waiting: Waiting | null): AsyncGenerator<Uint8Arra
   }
 }
 
-/** Errors of the stream itself come as they are. Throws ArgumentError where it gives anything but bytes. */
+/** Passes on the stream's own errors. Throws ArgumentError if it gives anything but bytes. */
 async function* streamBlocks(
   stream: AsyncIterable<Uint8Array>,
   stop?: AbortSignal,
@@ -95,7 +91,7 @@ async function* streamBlocks(
     }
   } finally {
     waiting?.end()
-    // to close a stream whose next bytes are waited for would wait for them
+    // closing a stream would wait for its next bytes
     if (!isOver) await chunks.return?.()
   }
 }
@@ -108,7 +104,7 @@ async function* blocksOf(
   const failed = (cause: unknown): never => {
     throw describeSystemError(file, cause)
   }
-  // a FIFO cannot be opened before somebody writes to it
+  // a FIFO opens only when it has a writer
   const handle = await orStopped(open(file, 'r').catch(failed), waiting)
   if (handle === STOPPED) return
   let isWaitedFor = false
@@ -150,7 +146,7 @@ const STOPPED = Symbol('stopped')
 
 interface Waiting {
   readonly isStopped: boolean
-  /** Called on abort: the end of what is waited for now. One at a time, so a long run gathers none. */
+  /** Called on abort: ends the current wait. */
   wake: () => void
   end(): void
 }
@@ -168,7 +164,7 @@ function createWaiting(stop: AbortSignal): Waiting {
   return waiting
 }
 
-/** What `work` gives, unless the signal is aborted before; what becomes of it then nobody asks. */
+/** The result of `work`, or STOPPED if the signal is aborted before. */
 function orStopped<T>(work: Promise<T>, waiting: Waiting | null): Promise<T | typeof STOPPED> {
   if (waiting === null) return work
   return new Promise((resolve, reject) => {
@@ -190,29 +186,29 @@ function readNow(handle: FileHandle, buffer: Uint8Array, failed: (cause: unknown
 export const CAPTURE_READERS = ['oddflow', 'pcap-parser'] as const
 /** One of CAPTURE_READERS. */
 export type CaptureReaderName = (typeof CAPTURE_READERS)[number]
-/** In the second cache of small machines too, with what is made of it. */
+/** Fits into the second cache of small machines, with what is made of it. */
 export const DEFAULT_BLOCK_BYTES = 131_072
 
 /** Options of `openCapture` and `readCapture`. */
 export interface OpenCaptureOptions {
-  /** `oddflow` where it is left out. */
+  /** Default `oddflow`. */
   readonly reader?: CaptureReaderName
   /** Most frames in a batch. */
   readonly batchFrames?: number
   /** Bytes read from a file at a time, 4,096 … 16,777,216. */
   readonly blockBytes?: number
-  /** Ends the input where it is when it is aborted: of a pipe, also while its next bytes are waited for. */
+  /** Ends the input when aborted, also while a pipe's next bytes are awaited. */
   readonly stop?: AbortSignal | undefined
-  /** An input without a byte is a capture without packets, with that as its `error`: one of several that is missing. */
+  /** An empty input, one of several, is a capture without packets whose `error` says so. */
   readonly emptyIsDamage?: boolean
 }
 
-/** What errors call a capture that has no path. */
+/** The name of a capture without a path in errors. */
 const STREAM_NAME = 'the stream'
 
 /**
- * @param input a path, `-` for standard input, or the capture's bytes in blocks (a Node stream, for example). Errors come
- * when it is iterated.
+ * @param input - a path, `-` for standard input, or the capture's bytes in blocks (for example a Node stream). Errors come
+ * on iteration.
  */
 export function openCapture(
   input: string | AsyncIterable<Uint8Array>,
@@ -266,7 +262,7 @@ export async function readCapture(
   return source.end!
 }
 
-/** Throws CaptureFileError where there is no packet and an error, but for an empty input that is allowed. */
+/** Throws CaptureFileError for an error without a packet, except an empty input that is allowed. */
 function checkEnd(file: string, end: CaptureEnd, emptyIsDamage: boolean): CaptureEnd {
   if (end.packets > 0 || end.error === null || (emptyIsDamage && isEmpty(end))) return end
   const { format, detail, offsetBytes } = end.error
@@ -302,8 +298,7 @@ async function* readThroughPcapParser(
   batchFrames: number,
   finish: (end: CaptureEnd) => CaptureEnd,
 ): AsyncGenerator<FrameBatch, CaptureEnd> {
-  // loaded where it is wanted: it brings streams and events along
-  // by its default, which is what module.exports is for Node and for a bundler; names Node alone finds
+  // Loaded only here. The default export is module.exports in Node and in a bundle; named ones exist only in Node.
   const {
     default: { parse },
   } = await import('pcap-parser')
@@ -314,7 +309,7 @@ async function* readThroughPcapParser(
   return finish(source.end!)
 }
 
-/** pcap-parser keeps parts of what it is given, and a borrowed block is overwritten. */
+/** pcap-parser keeps parts of its input, and a borrowed block is overwritten. */
 async function* copies(blocks: AsyncGenerator<Uint8Array>): AsyncGenerator<Buffer> {
   for await (const block of blocks) yield Buffer.from(block)
 }
@@ -328,7 +323,7 @@ function withCompression(end: CaptureEnd, state: CompressionState): CaptureEnd {
           `${state.compression}: ${plural(state.trailingBytes, 'byte')} of trailing garbage behind the last member ignored`,
         ]
   const truncated = end.truncated || state.truncated
-  // the reader's own word on a stream that zlib gave up on would only be that it is cut short
+  // for a damaged stream the reader would only say that it is cut short
   if (state.damage !== null) {
     const error = new FormatError(state.compression ?? 'capture', state.damage)
     return { ...end, warnings, truncated, error, detail: error.message }
@@ -348,10 +343,8 @@ function withCompression(end: CaptureEnd, state: CompressionState): CaptureEnd {
 }
 
 /**
- * summariseCaptureFile: CaptureSummary of a file, as `oddflow info` prints it.
- *
- * A file that is no capture gives a summary without packets and with its error, so that a list of files can
- * be gone through; a file that cannot be opened throws.
+ * summariseCaptureFile: CaptureSummary of a file, as `oddflow info` prints it. A file that is no capture gives a summary
+ * with its error and without packets; a file that cannot be opened throws.
  */
 
 export interface SummariseOptions extends OpenCaptureOptions, PacketDecoderOptions {

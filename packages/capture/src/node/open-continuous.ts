@@ -1,10 +1,10 @@
 /**
- * openContinuous: several capture files that are one capture, as tcpdump -G or dumpcap -b leave them.
+ * openContinuous: several capture files that are one capture, as tcpdump -G or dumpcap -b write them.
  *
- * The files may be named in any order: each is opened once for its first time, and then they are merged in the
- * order of time (merge-captures.ts); what could not be put in order is counted by file and told. All must be regular files, since a pipe cannot be looked into beforehand;
- * one input alone may be anything. A file that is no capture throws CaptureFileError; one that is cut, damaged
- * or empty gives what it holds, the others go on, and the end state tells which.
+ * The files may be in any order: each is opened once for its first time, then they are merged in the order of time
+ * (merge-captures.ts). What could not be put in order is counted and reported by file. Several files must be regular ones,
+ * because a pipe cannot be read twice. A file that is no capture throws CaptureFileError; a cut, damaged or empty one gives
+ * what it holds, the others go on, and the end state says which.
  */
 import { stat } from 'node:fs/promises'
 import { ArgumentError, plural } from '@oddflow/core'
@@ -28,9 +28,7 @@ import type { FrameBatch } from '../packet-batch.js'
 import { CaptureFileError, describeSystemError, type FrameSource, frameSource } from './frame-source.js'
 import { type OpenCaptureOptions, openCapture } from './open-capture.js'
 
-/** What a merge could not put in order (merge-captures.ts), in words: a line a matter, with the files by name. */
-
-/** Most files that a line names. */
+/** Files that a line names. */
 const MAXIMUM_NAMED_FILES = 8
 
 interface FileOrder {
@@ -87,15 +85,15 @@ const FIRST_BLOCK_BYTES = 65_536
 
 /** Options of `openContinuous`. */
 export interface OpenContinuousOptions extends OpenCaptureOptions {
-  /** How many places late a packet may come and still be put right, 1 … 65,536; 1,024 where it is left out. */
+  /** How many places late a packet may be and still be put in order, 1 … 65,536. Default 1,024. */
   readonly windowFrames?: number
 }
 
-/** Of all files together: `format` is the first one's, `error` and `detail` the first that there is. */
+/** Of all files together: `format` is the first file's, `error` and `detail` the first that occurred. */
 export interface ContinuousEnd extends CaptureEnd {
-  /** Packets given out after one with a later time. */
+  /** Packets delivered after one with a later time. */
   readonly latePackets: number
-  /** Packets whose time is wrong (more than a week from those before and behind), taken where they stand. */
+  /** Packets with a wrong time (more than a week from their neighbours), which keep their place. */
   readonly wrongTimes: number
   /** In the order of their first times. */
   readonly files: readonly ContinuousFile[]

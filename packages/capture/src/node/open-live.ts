@@ -1,14 +1,12 @@
 /**
  * openLive: the packets of a network interface as they come, behind the interface of a capture file.
  *
- * A child process records (recorder.ts) and its output is read as any capture is, so a frame has the
- * same bytes, lengths and time live as in the file that the same recorder would have written. What has come is
- * given at once, however little it is. There is no queue but the pipe: a consumer that is too slow makes the
- * kernel drop, and the recorder says how many (`counts`, and `drops` of the end state).
+ * A child process records (recorder.ts), and its output is read like any capture. What has come is delivered at once. The
+ * pipe is the only queue: if the consumer is too slow, the kernel drops packets, and the recorder counts them (`counts`,
+ * and `drops` of the end state).
  *
- * It ends when the abort signal given is raised: the recorder is told to stop, what it has already written is
- * still given, and the end state is that of a whole capture. When the recorder ends by itself, or there is none,
- * the iteration throws LiveCaptureError, after every packet that came.
+ * On the abort signal the recorder stops, what it has written is still delivered, and the end state is that of a whole
+ * capture. If the recorder ends by itself or is missing, the iteration throws LiveCaptureError after every packet that came.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -30,28 +28,18 @@ import {
   recorderCommand,
 } from './recorder.js'
 
+/** Why a live capture could not start or broke off; `ended`: the recording program ended by itself. */
+export type LiveCaptureProblem = 'no-program' | 'permission' | 'no-interface' | 'bad-filter' | 'ended'
+
 /**
- * LiveCaptureError: why nothing more is recorded, in one line that ends with what to do.
- *
- * The recording program is another's, so its own words are quoted; what they mean is told from them where they
- * are known (libpcap's messages on Linux and the BSDs), and otherwise they stand alone.
+ * A live capture that could not start or broke off, in one line that ends with what to do. It quotes the recorder's last
+ * words, and explains those of libpcap on Linux and the BSDs.
  */
-
-export type LiveCaptureProblem =
-  /** The recording program is not there. */
-  | 'no-program'
-  | 'permission'
-  | 'no-interface'
-  | 'bad-filter'
-  /** The recording program ended although nobody had asked it to. */
-  | 'ended'
-
-/** A live capture that could not start or broke off, with the recorder's last words. */
 export class LiveCaptureError extends OddFlowError {
   override readonly name = 'LiveCaptureError'
   readonly problem: LiveCaptureProblem
   readonly interface: string
-  /** What the program said last, in one line; may be empty. */
+  /** The program's last message, in one line; may be empty. */
   readonly lastWords: string
 
   constructor(problem: LiveCaptureProblem, name: string, message: string, lastWords = '') {
@@ -69,32 +57,31 @@ const BAD_FILTER = /filter expression|capture filter|syntax error/i
 /** The program could not be started. */
 export function describeSpawnError(name: string, program: string, cause: unknown): LiveCaptureError {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-  if (code === 'ENOENT') {
-    return new LiveCaptureError(
-      'no-program',
-      name,
-      `cannot be recorded, since there is no program ${program}; install it (its package has that name on most systems, dumpcap comes with Wireshark), or pipe a capture into standard input`,
-    )
+  const fail = (problem: LiveCaptureProblem, why: string, words = ''): LiveCaptureError =>
+    new LiveCaptureError(problem, name, `cannot be recorded${why}`, words)
+  switch (code) {
+    case 'ENOENT':
+      return fail(
+        'no-program',
+        `, since there is no program ${program}; install it (its package has that name on most systems, dumpcap comes with Wireshark), or pipe a capture into standard input`,
+      )
+    case 'EACCES':
+    case 'EPERM':
+      return fail(
+        'permission',
+        `, since this user may not run ${program}; run as one who may, for instance by joining its group`,
+      )
+    case 'EMFILE':
+    case 'ENFILE':
+      return fail('ended', ': too many open files; raise the limit (ulimit -n, or LimitNOFILE= of a unit)')
+    default: {
+      const words = cause instanceof Error ? cause.message.split('\n')[0]! : String(cause)
+      return fail('ended', `: ${program} did not start: ${words}`, words)
+    }
   }
-  if (code === 'EACCES' || code === 'EPERM') {
-    return new LiveCaptureError(
-      'permission',
-      name,
-      `cannot be recorded, since this user may not run ${program}; run as one who may, for instance by joining its group`,
-    )
-  }
-  if (code === 'EMFILE' || code === 'ENFILE') {
-    return new LiveCaptureError(
-      'ended',
-      name,
-      `cannot be recorded: too many open files; raise the limit (ulimit -n, or LimitNOFILE= of a unit)`,
-    )
-  }
-  const words = cause instanceof Error ? cause.message.split('\n')[0]! : String(cause)
-  return new LiveCaptureError('ended', name, `cannot be recorded: ${program} did not start: ${words}`, words)
 }
 
-/** The program ended by itself. @param ending `exit code 1`, or `signal SIGKILL` */
+/** The program ended by itself. @param ending - `exit code 1`, or `signal SIGKILL` */
 export function describeEnding(
   name: string,
   recorder: RecorderName,
@@ -102,75 +89,31 @@ export function describeEnding(
   words: string,
 ): LiveCaptureError {
   const said = words === '' ? 'without a word' : `saying: ${words}`
-  const told = `${recorder} ended (${ending}) ${said}`
+  const fail = (problem: LiveCaptureProblem, advice: string): LiveCaptureError =>
+    new LiveCaptureError(problem, name, `${recorder} ended (${ending}) ${said}${advice}`, words)
   if (PERMISSION.test(words)) {
-    return new LiveCaptureError(
-      'permission',
-      name,
-      `${told}; to record, give the program the right alone (setcap cap_net_raw+eip $(command -v ${recorder}))`,
-      words,
-    )
+    const command = `setcap cap_net_raw+eip $(command -v ${recorder})`
+    return fail('permission', `; to record, give the program the right alone (${command})`)
   }
   if (NO_INTERFACE.test(words)) {
-    return new LiveCaptureError(
-      'no-interface',
-      name,
-      `${told}; "${recorder} -D" lists the interfaces there are`,
-      words,
-    )
+    return fail('no-interface', `; "${recorder} -D" lists the interfaces there are`)
   }
-  if (BAD_FILTER.test(words)) {
-    return new LiveCaptureError(
-      'bad-filter',
-      name,
-      `${told}; see pcap-filter(7) for what a filter may be`,
-      words,
-    )
-  }
-  return new LiveCaptureError('ended', name, told, words)
+  if (BAD_FILTER.test(words)) return fail('bad-filter', '; see pcap-filter(7) for what a filter may be')
+  return fail('ended', '')
 }
 
-/**
- * The recording program as a child process: started, asked for its counts, stopped in bounded time.
- *
- * Its standard output is the capture, read by whoever owns this; its standard error goes to
- * recorder.ts. Nothing queues up here: while the capture is not read, the pipe fills, the program
- * waits, and the kernel drops and counts what no longer fits into its buffer. The child ends with us: on our
- * exit it is killed. Should we be killed ourselves, it would find its pipe closed only at the next packet, and a network
- * may be silent: so a shell waits for the end of a pipe that we alone hold, and ends the child then.
- *
- * A program that has ended is noticed although a child of its own still holds its pipes open (a wrapper that was
- * killed, a helper in the background): what it wrote is still read, and then the pipes are closed from here.
- */
-
-/** How long a recorder that was told to stop may take before it is killed. */
+/** How long a recorder may take to stop before it is killed. */
 const STOP_MILLIS = 2000
-/** Looks at the pipes of a program that has ended, all finding them silent, before they are closed: half a second. */
+/** Looks at the pipes of an ended program, all finding them silent, before they are closed: half a second. */
 const SILENT_LOOKS = 10
-/** What a pipe (at most 1 MiB on Linux) and our buffer can hold of a program that has ended; more is another's. */
+/** Most that a pipe (1 MiB on Linux) and our buffer can hold of an ended program; more comes from another one. */
 const LEFT_BYTES = 2 << 20
 /** Time between two looks. */
 const LOOK_MILLIS = 50
-/** How long to wait for counts that were asked for. */
+/** How long to wait for requested counts. */
 const COUNTS_MILLIS = 1000
 
-interface RecorderChild {
-  /** Its standard output; throws nothing where the program could not be started: `ended` does. */
-  output(): AsyncIterable<Uint8Array>
-  readonly messages: RecorderMessages
-  /** It was told to stop. */
-  readonly stopping: boolean
-  /** Tells it to stop, and kills it if it has not ended STOP_MILLIS later. */
-  stop(): void
-  /** Resolves when it has begun to record, or has ended without. */
-  readonly begun: Promise<void>
-  /** Asks for its counts; false where it does not tell them while it runs. */
-  askForCounts(): Promise<boolean>
-  /** `exit code 1` or `signal SIGKILL`; `exit code 0` is an orderly end. Rejects where it did not start. */
-  readonly ended: Promise<string>
-}
-
-/** Those that run now. */
+/** The recorders that run now. */
 const children = new Set<ChildProcess>()
 
 function killAll(): void {
@@ -178,8 +121,8 @@ function killAll(): void {
 }
 
 /**
- * Kills process `pid` when this process has ended, however that came; where there is no shell, nothing does. Kill the guard that is
- * returned when `pid` has ended, before another process has its number.
+ * Kills process `pid` when this process has ended in any way: a shell waits for the end of a pipe that only we hold (without
+ * a shell nothing does). Kill the returned guard when `pid` has ended, before its number is used again.
  */
 export function endWithThisProcess(pid: number): ChildProcess {
   const guard = spawn('/bin/sh', ['-c', 'read -r _; kill -9 "$1"', 'sh', String(pid)], {
@@ -205,125 +148,147 @@ function spawnRecorder(name: string, command: RecorderCommand): ChildProcess {
   }
 }
 
-/** Throws LiveCaptureError. */
-function startRecorder(name: string, command: RecorderCommand): RecorderChild {
-  const child = spawnRecorder(name, command)
-  const messages = createRecorderMessages()
-  let stopping = false
-  let hasEnded = false
-  let hasExited = false
-  /** The reader of the output waits for more, and has for so many looks. */
-  let isWaiting = false
-  let silentLooks = 0
-  let bytesAfterExit = 0
-  let looks: NodeJS.Timeout | undefined
-  let timer: NodeJS.Timeout | undefined
-  let onNews: () => void = () => undefined
-  let onBegun: () => void = () => undefined
-  const begun = new Promise<void>((resolve) => {
-    onBegun = resolve
-  })
-  if (children.size === 0) process.on('exit', killAll)
-  children.add(child)
-  const guard = child.pid === undefined ? null : endWithThisProcess(child.pid)
+/**
+ * The recording program as a child process: started, asked for its counts, stopped in bounded time.
+ *
+ * Its standard output is the capture, its standard error goes to recorder.ts. While the capture is not read, the pipe
+ * fills, the program waits, and the kernel counts what it drops. The child is killed when this process ends; if this
+ * process is killed, the child would notice only at the next packet, so a guard kills it.
+ *
+ * The end of the program is noticed although a child of its own still holds its pipes open (a killed wrapper, a helper in
+ * the background): what it wrote is still read, and then the pipes are closed from here.
+ */
+class Recorder {
+  readonly messages: RecorderMessages = createRecorderMessages()
+  /** It was asked to stop. */
+  stopping = false
+  /** Resolves when it has begun to record, or has ended without. */
+  readonly begun: Promise<void>
+  /** `exit code 1` or `signal SIGKILL`; `exit code 0` is an orderly end. Rejects if it did not start. */
+  readonly ended: Promise<string>
+  readonly #command: RecorderCommand
+  readonly #child: ChildProcess
+  #hasEnded = false
+  #hasExited = false
+  /** Whether the reader of the output waits, and for how many looks it has. */
+  #isWaiting = false
+  #silentLooks = 0
+  #bytesAfterExit = 0
+  #looks: NodeJS.Timeout | undefined
+  #killTimer: NodeJS.Timeout | undefined
+  #onNews: () => void = () => undefined
+  #onBegun: () => void = () => undefined
 
-  // there are no pipes where there are no file descriptors left for them
-  child.stderr?.setEncoding('utf8')
-  child.stderr?.on('data', (text: string) => {
-    messages.add(text)
-    if (messages.hasBegun) onBegun()
-    onNews()
-  })
-  child.stderr?.on('error', () => undefined)
+  /** Throws LiveCaptureError. */
+  constructor(name: string, command: RecorderCommand) {
+    this.#command = command
+    const child = spawnRecorder(name, command)
+    this.#child = child
+    this.begun = new Promise((resolve) => {
+      this.#onBegun = resolve
+    })
+    if (children.size === 0) process.on('exit', killAll)
+    children.add(child)
+    const guard = child.pid === undefined ? null : endWithThisProcess(child.pid)
+    // there are no pipes if there are no file descriptors left for them
+    child.stderr?.setEncoding('utf8')
+    child.stderr?.on('data', (text: string) => {
+      this.messages.add(text)
+      if (this.messages.hasBegun) this.#onBegun()
+      this.#onNews()
+    })
+    child.stderr?.on('error', () => undefined)
+    this.ended = new Promise((resolve, reject) => {
+      child.once('error', (cause) => {
+        // a signal that could not be sent comes here too, and is no end
+        if (child.pid !== undefined) return
+        this.#settle()
+        reject(describeSpawnError(name, command.program, cause))
+      })
+      child.once('exit', () => {
+        // before the number can be another process's
+        guard?.kill('SIGKILL')
+        this.#watchPipes()
+      })
+      child.once('close', (code, signal) => {
+        this.#settle()
+        resolve(signal === null ? `exit code ${code}` : `signal ${signal}`)
+      })
+    })
+    // the reader of the capture awaits it, perhaps later
+    this.ended.catch(() => undefined)
+  }
 
-  const ended = new Promise<string>((resolve, reject) => {
-    const settle = (): void => {
-      hasEnded = true
-      clearTimeout(timer)
-      clearInterval(looks)
-      children.delete(child)
-      if (children.size === 0) process.removeListener('exit', killAll)
-      messages.end()
-      onBegun()
-      onNews()
+  /** Its standard output; throws nothing if the program could not be started: `ended` does. */
+  async *output(): AsyncGenerator<Uint8Array> {
+    const chunks = this.#child.stdout?.[Symbol.asyncIterator]() as AsyncIterator<Uint8Array> | undefined
+    if (chunks === undefined) return
+    try {
+      for (;;) {
+        this.#isWaiting = true
+        const next = await chunks.next()
+        this.#isWaiting = false
+        this.#silentLooks = 0
+        if (next.done === true) return
+        if (this.#hasExited) this.#bytesAfterExit += next.value.length
+        yield next.value
+      }
+    } catch (cause) {
+      // the program did not start, or its pipe was closed from here
+      if (this.#child.pid !== undefined && !this.#hasExited) throw cause
+    } finally {
+      this.#isWaiting = false
+      await chunks.return?.()
     }
-    child.once('error', (cause) => {
-      // a signal that could not be sent comes here as well, and is no end
-      if (child.pid !== undefined) return
-      settle()
-      reject(describeSpawnError(name, command.program, cause))
-    })
-    child.once('exit', () => {
-      hasExited = true
-      // before the number can be another process's
-      guard?.kill('SIGKILL')
-      let looksTaken = 0
-      looks = setInterval(() => {
-        if (++looksTaken > SILENT_LOOKS) child.stderr?.destroy()
-        silentLooks = isWaiting ? silentLooks + 1 : 0
-        if (silentLooks > SILENT_LOOKS || bytesAfterExit > LEFT_BYTES) child.stdout?.destroy()
-      }, LOOK_MILLIS)
-    })
-    child.once('close', (code, signal) => {
-      settle()
-      resolve(signal === null ? `exit code ${code}` : `signal ${signal}`)
-    })
-  })
-  // whoever reads the capture awaits it, but perhaps later
-  ended.catch(() => undefined)
+  }
 
-  return {
-    async *output() {
-      const chunks = child.stdout?.[Symbol.asyncIterator]() as AsyncIterator<Uint8Array> | undefined
-      if (chunks === undefined) return
-      try {
-        for (;;) {
-          isWaiting = true
-          const next = await chunks.next()
-          isWaiting = false
-          silentLooks = 0
-          if (next.done === true) return
-          if (hasExited) bytesAfterExit += next.value.length
-          yield next.value
-        }
-      } catch (cause) {
-        // where the program did not start, or its pipe was closed from here
-        if (child.pid !== undefined && !hasExited) throw cause
-      } finally {
-        isWaiting = false
-        await chunks.return?.()
-      }
-    },
-    messages,
-    begun,
-    ended,
-    get stopping() {
-      return stopping
-    },
-    stop() {
-      if (stopping || hasEnded) return
-      stopping = true
-      child.kill('SIGTERM')
-      timer = setTimeout(() => child.kill('SIGKILL'), STOP_MILLIS)
-    },
-    async askForCounts() {
-      // before it has begun, the signal would end it
-      if (command.recorder !== 'tcpdump' || !messages.hasBegun || hasEnded) return false
-      const before = messages.countsTold
-      child.kill('SIGUSR1')
-      let waiting = true
-      const limit = setTimeout(() => {
-        waiting = false
-        onNews()
-      }, COUNTS_MILLIS)
-      while (waiting && !hasEnded && messages.countsTold === before) {
-        await new Promise<void>((resolve) => {
-          onNews = resolve
-        })
-      }
-      clearTimeout(limit)
-      return messages.countsTold > before
-    },
+  /** Asks it to stop, and kills it if it has not ended STOP_MILLIS later. */
+  stop(): void {
+    if (this.stopping || this.#hasEnded) return
+    this.stopping = true
+    this.#child.kill('SIGTERM')
+    this.#killTimer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_MILLIS)
+  }
+
+  /** Asks for its counts, if it gives them while it runs, and waits for them. */
+  async askForCounts(): Promise<void> {
+    // before it has begun, the signal would end it
+    if (this.#command.recorder !== 'tcpdump' || !this.messages.hasBegun || this.#hasEnded) return
+    const before = this.messages.countsTold
+    this.#child.kill('SIGUSR1')
+    let isWaiting = true
+    const limit = setTimeout(() => {
+      isWaiting = false
+      this.#onNews()
+    }, COUNTS_MILLIS)
+    while (isWaiting && !this.#hasEnded && this.messages.countsTold === before) {
+      await new Promise<void>((resolve) => {
+        this.#onNews = resolve
+      })
+    }
+    clearTimeout(limit)
+  }
+
+  #settle(): void {
+    this.#hasEnded = true
+    clearTimeout(this.#killTimer)
+    clearInterval(this.#looks)
+    children.delete(this.#child)
+    if (children.size === 0) process.removeListener('exit', killAll)
+    this.messages.end()
+    this.#onBegun()
+    this.#onNews()
+  }
+
+  #watchPipes(): void {
+    this.#hasExited = true
+    const { stdout, stderr } = this.#child
+    let looks = 0
+    this.#looks = setInterval(() => {
+      if (++looks > SILENT_LOOKS) stderr?.destroy()
+      this.#silentLooks = this.#isWaiting ? this.#silentLooks + 1 : 0
+      if (this.#silentLooks > SILENT_LOOKS || this.#bytesAfterExit > LEFT_BYTES) stdout?.destroy()
+    }, LOOK_MILLIS)
   }
 }
 
@@ -335,35 +300,32 @@ export interface OpenLiveOptions extends RecorderOptions {
   readonly batchFrames?: number
 }
 
-/** `drops` hold what the recorder counted. */
+/** `drops` holds the recorder's counts. */
 export interface LiveEnd extends CaptureEnd {
   readonly counts: RecorderCounts
 }
 
 /** A live capture that is iterated over, with the recorder's counts. */
 export interface LiveSource extends FrameSource<LiveEnd> {
-  /** What the recorder has told of its counts so far: at the end, and after `askForCounts`. */
+  /** The recorder's counts so far: at the end, and after `askForCounts`. */
   readonly counts: RecorderCounts
-  /**
-   * Asks the recorder for its counts while it runs and resolves to them; to what is known already where it does
-   * not tell (dumpcap) or does not run.
-   */
+  /** Asks the recorder for its counts and resolves to them; to those already known from dumpcap, or if it does not run. */
   askForCounts(): Promise<RecorderCounts>
   /** Resolves when the recorder has begun to record, or has ended without. Iterating starts it. */
   readonly begun: Promise<void>
 }
 
-/** Throws ArgumentError; the other errors come when it is iterated, which may be done once. */
+/** Throws ArgumentError; other errors come on iteration, which is possible once. */
 export function openLive(options: OpenLiveOptions): LiveSource {
   const command = recorderCommand(options)
   const reader = createCaptureReader({ batchFrames: options.batchFrames ?? DEFAULT_BATCH_FRAMES })
-  let child: RecorderChild | null = null
+  let child: Recorder | null = null
   let onBegun: () => void = () => undefined
   const begun = new Promise<void>((resolve) => {
     onBegun = resolve
   })
-  const start = (): RecorderChild => {
-    child = startRecorder(options.interface, command)
+  const start = (): Recorder => {
+    child = new Recorder(options.interface, command)
     child.begun.then(onBegun)
     return child
   }
@@ -388,7 +350,7 @@ async function* record(
   options: OpenLiveOptions,
   command: RecorderCommand,
   reader: CaptureReader,
-  start: () => RecorderChild,
+  start: () => Recorder,
 ): AsyncGenerator<FrameBatch, LiveEnd> {
   const child = start()
   const stop = (): void => child.stop()
@@ -401,7 +363,7 @@ async function* record(
       if (reader.finished) break
     }
     const isAsked = child.stopping
-    // a recorder whose output makes no sense is not waited for
+    // no waiting for a recorder whose output makes no sense
     const isDamaged = reader.finished
     if (isDamaged) child.stop()
     const ending = await child.ended
@@ -410,7 +372,7 @@ async function* record(
       throw describeEnding(options.interface, command.recorder, ending, messages.lastWords)
     }
     const end = reader.end()
-    // one that was stopped before its first packet may not have written its file header
+    // a recorder stopped before its first packet may not have written its file header
     const isEmpty = isAsked && !isDamaged && end.packets === 0
     if (end.error !== null && !isEmpty) {
       throw new LiveCaptureError(

@@ -1,12 +1,11 @@
 /**
  * framesFromPcapParser: the npm package pcap-parser as a source of frame batches.
  *
- * pcap-parser emits an event per packet as fast as its stream flows. Packets that are not asked for yet
- * wait, and the stream is paused while they do, so that no more waits than one block of the stream holds.
- * What the package passes over in silence is guarded here as far as events and its public fields show it:
- * a captured length above MAXIMUM_CAPTURED_BYTES stops the reading before the package gathers (and copies,
- * block by block) what such a length asks for; bytes left at the end are reported as `truncated`; a version
- * other than 2.x makes a warning. What it cannot read, nanosecond files and pcapng, is refused by name.
+ * pcap-parser emits an event per packet as fast as its stream flows. Packets wait here, and the stream is paused while
+ * they do, so at most one block of the stream waits. As far as events and public fields show it, what the package ignores
+ * is checked: a captured length above MAXIMUM_CAPTURED_BYTES ends the reading before the package gathers so many bytes;
+ * bytes left at the end mean `truncated`; a version other than 2.x makes a warning. Nanosecond files and pcapng, which it
+ * cannot read, are refused by name.
  */
 import { FormatError } from '@oddflow/core'
 import { type CaptureEnd, createWarningList, MAXIMUM_CAPTURED_BYTES, NO_DROPS } from '../capture-notes.js'
@@ -28,141 +27,143 @@ export interface PcapParserOptions {
 }
 
 /**
- * Listens from the call on, so it must be made in the same turn as `pcapParser.parse(…)`, before the parser
- * starts its stream. Iterating throws what the stream throws.
+ * Listens from the call on, so call it in the same turn as `pcapParser.parse(…)`, before the parser starts its stream.
+ * Iterating throws what the stream throws.
  */
 export function framesFromPcapParser(parser: PcapParserLike, options: PcapParserOptions = {}): FrameSource {
-  return frameSource(listen(parser, options.batchFrames ?? DEFAULT_BATCH_FRAMES))
+  const batchFrames = options.batchFrames ?? DEFAULT_BATCH_FRAMES
+  return frameSource(new PcapParserPackets(parser, batchFrames).batches())
 }
 
-function listen(parser: PcapParserLike, batchFrames: number): AsyncGenerator<FrameBatch, CaptureEnd> {
-  const warnings = createWarningList()
-  let waiting: PcapParserPacket[] = []
-  let linkType = 0
-  let started = false
-  let inRecord = false
-  let finished = false
-  let error: FormatError | null = null
-  let failure: Error | null = null
-  let bytes = 0
-  let wake: () => void = () => undefined
+class PcapParserPackets {
+  readonly #parser: PcapParserLike
+  readonly #batchFrames: number
+  readonly #warnings = createWarningList()
+  #waiting: PcapParserPacket[] = []
+  #linkType = 0
+  #isStarted = false
+  #isInRecord = false
+  #isFinished = false
+  #error: FormatError | null = null
+  #failure: Error | null = null
+  #bytes = 0
+  #wake: () => void = () => undefined
 
-  const finish = (): void => {
-    finished = true
-    wake()
+  constructor(parser: PcapParserLike, batchFrames: number) {
+    this.#parser = parser
+    this.#batchFrames = batchFrames
+    parser.on('globalHeader', (header) => {
+      this.#isStarted = true
+      this.#bytes = PCAP_FILE_HEADER_BYTES
+      const warning = pcapVersionWarning(header.majorVersion, header.minorVersion)
+      if (warning !== null) this.#warnings.add(warning)
+      try {
+        this.#linkType = pcapLinkType(header.linkLayerType)
+      } catch (refusal) {
+        if (!(refusal instanceof FormatError)) throw refusal
+        this.#refuse(refusal)
+      }
+    })
+    parser.on('packetHeader', ({ capturedLength }) => {
+      if (this.#error !== null) return
+      this.#isInRecord = true
+      if (capturedLength <= MAXIMUM_CAPTURED_BYTES) return
+      const expected = `a captured length of at most ${MAXIMUM_CAPTURED_BYTES}`
+      const place = { offsetBytes: this.#bytes + 8 }
+      this.#refuse(new FormatError('pcap', `expected ${expected}, found ${capturedLength}`, place))
+    })
+    parser.on('packet', (packet) => {
+      if (this.#error !== null) return
+      this.#isInRecord = false
+      this.#bytes += PCAP_RECORD_HEADER_BYTES + packet.data.length
+      this.#waiting.push(packet)
+      if (this.#waiting.length >= batchFrames) parser.stream.pause()
+      this.#wake()
+    })
+    parser.on('error', (cause) => {
+      if (this.#error !== null) return
+      const magic = /^unknown magic number: ([0-9a-f]{8})$/.exec(cause.message)?.[1]
+      if (magic !== undefined) {
+        this.#refuse(new FormatError('pcap', describeMagic(magic), { offsetBytes: 0 }))
+      } else if (/^unsupported version/.test(cause.message)) {
+        this.#refuse(new FormatError('pcap', cause.message))
+      } else this.#failure = cause
+      this.#finish()
+    })
+    parser.on('end', () => this.#finish())
+    parser.stream.on('close', () => this.#finish())
   }
-  const refuse = (refusal: FormatError): void => {
-    error ??= refusal
-    parser.errored = true
-    parser.stream.destroy()
-    finish()
-  }
-  parser.on('globalHeader', (header) => {
-    started = true
-    bytes = PCAP_FILE_HEADER_BYTES
-    const warning = pcapVersionWarning(header.majorVersion, header.minorVersion)
-    if (warning !== null) warnings.add(warning)
+
+  async *batches(): AsyncGenerator<FrameBatch, CaptureEnd> {
+    const { stream } = this.#parser
+    const batch = createFrameBatch(this.#batchFrames)
+    let packets = 0
     try {
-      linkType = pcapLinkType(header.linkLayerType)
-    } catch (refusal) {
-      if (refusal instanceof FormatError) refuse(refusal)
-      else throw refusal
+      for (;;) {
+        while (this.#waiting.length === 0 && !this.#isFinished) {
+          const woken = new Promise<void>((resolve) => {
+            this.#wake = resolve
+          })
+          if (stream.isPaused()) stream.resume()
+          await woken
+        }
+        const taken = this.#waiting
+        if (taken.length === 0) break
+        this.#waiting = []
+        for (let from = 0; from < taken.length; from += this.#batchFrames) {
+          fillBatch(batch, taken, from, packets, this.#linkType)
+          packets += batch.count
+          yield batch
+        }
+      }
+      if (this.#failure !== null) throw this.#failure
+      return this.#end(packets)
+    } finally {
+      stream.destroy()
     }
-  })
-  parser.on('packetHeader', ({ capturedLength }) => {
-    if (error !== null) return
-    inRecord = true
-    if (capturedLength > MAXIMUM_CAPTURED_BYTES) {
-      refuse(
-        new FormatError(
-          'pcap',
-          `expected a captured length of at most ${MAXIMUM_CAPTURED_BYTES}, found ${capturedLength}`,
-          { offsetBytes: bytes + 8 },
-        ),
-      )
-    }
-  })
-  parser.on('packet', (packet) => {
-    if (error !== null) return
-    inRecord = false
-    bytes += PCAP_RECORD_HEADER_BYTES + packet.data.length
-    waiting.push(packet)
-    if (waiting.length >= batchFrames) parser.stream.pause()
-    wake()
-  })
-  parser.on('error', (cause) => {
-    if (error !== null) return
-    const magic = /^unknown magic number: ([0-9a-f]{8})$/.exec(cause.message)?.[1]
-    if (magic !== undefined) refuse(new FormatError('pcap', describeMagic(magic), { offsetBytes: 0 }))
-    else if (/^unsupported version/.test(cause.message)) refuse(new FormatError('pcap', cause.message))
-    else failure = cause
-    finish()
-  })
-  parser.on('end', finish)
-  parser.stream.on('close', finish)
+  }
 
-  const endState = (packets: number): CaptureEnd => {
-    const left = parser.buffer?.length ?? 0
-    let truncated = false
-    let detail: string | null = null
-    if (error === null && !started) {
-      truncated = left > 0
-      error =
-        left === 0
-          ? new FormatError('capture', 'empty: expected a pcap file header, found no bytes')
-          : new FormatError(
-              'pcap',
-              `cut short: expected a file header of ${PCAP_FILE_HEADER_BYTES} bytes, found ${left}`,
-              { offsetBytes: 0 },
-            )
-    } else if (error === null && (inRecord || left > 0)) {
-      truncated = true
-      detail = `cut short: the record at byte ${bytes} is not complete`
-    }
+  #finish(): void {
+    this.#isFinished = true
+    this.#wake()
+  }
+
+  #refuse(refusal: FormatError): void {
+    this.#error ??= refusal
+    this.#parser.errored = true
+    this.#parser.stream.destroy()
+    this.#finish()
+  }
+
+  #end(packets: number): CaptureEnd {
+    const left = this.#parser.buffer?.length ?? 0
+    const isCut = this.#error === null && (this.#isStarted ? this.#isInRecord || left > 0 : left > 0)
+    if (!this.#isStarted) this.#error ??= missingHeader(left)
+    const cut = isCut ? `cut short: the record at byte ${this.#bytes} is not complete` : null
     return {
-      format: started ? 'pcap' : null,
+      format: this.#isStarted ? 'pcap' : null,
       packets,
-      bytes: bytes + left,
-      truncated,
-      error,
-      detail: error === null ? detail : error.message,
-      warnings: warnings.lines(),
+      bytes: this.#bytes + left,
+      truncated: isCut,
+      error: this.#error,
+      detail: this.#error?.message ?? cut,
+      warnings: this.#warnings.lines(),
       commentCount: 0,
       comments: [],
       drops: NO_DROPS,
     }
   }
-
-  return (async function* () {
-    const batch = createFrameBatch(batchFrames)
-    let packets = 0
-    try {
-      for (;;) {
-        while (waiting.length === 0 && !finished) {
-          const woken = new Promise<void>((resolve) => {
-            wake = resolve
-          })
-          if (parser.stream.isPaused()) parser.stream.resume()
-          await woken
-        }
-        if (waiting.length === 0) break
-        const taken = waiting
-        waiting = []
-        for (let from = 0; from < taken.length; from += batchFrames) {
-          fillBatch(batch, taken, from, packets, linkType)
-          packets += batch.count
-          yield batch
-        }
-      }
-      if (failure !== null) throw failure
-      return endState(packets)
-    } finally {
-      parser.stream.destroy()
-    }
-  })()
 }
 
-/** Gathers the bytes of a batch in one block, as a FrameBatch has them. */
+function missingHeader(foundBytes: number): FormatError {
+  if (foundBytes === 0) {
+    return new FormatError('capture', 'empty: expected a pcap file header, found no bytes')
+  }
+  const expected = `a file header of ${PCAP_FILE_HEADER_BYTES} bytes`
+  return new FormatError('pcap', `cut short: expected ${expected}, found ${foundBytes}`, { offsetBytes: 0 })
+}
+
+/** Gathers the bytes of a batch in one block. */
 function fillBatch(
   batch: FrameBatch,
   packets: readonly PcapParserPacket[],
@@ -190,14 +191,15 @@ function fillBatch(
   }
 }
 
+const MAGIC_NAMES: Readonly<Record<string, string>> = {
+  '4d3cb2a1': 'a nanosecond pcap',
+  a1b23c4d: 'a nanosecond pcap',
+  '0a0d0d0a': 'pcapng',
+  '34cdb2a1': 'a modified pcap',
+  a1b2cd34: 'a modified pcap',
+}
+
 function describeMagic(magic: string): string {
-  const what =
-    magic === '4d3cb2a1' || magic === 'a1b23c4d'
-      ? 'a nanosecond pcap'
-      : magic === '0a0d0d0a'
-        ? 'pcapng'
-        : magic === '34cdb2a1' || magic === 'a1b2cd34'
-          ? 'a modified pcap'
-          : 'no pcap'
-  return `expected a microsecond pcap, the only format that pcap-parser reads, found ${what} (magic ${magic}); use the oddflow reader`
+  const found = MAGIC_NAMES[magic] ?? 'no pcap'
+  return `expected a microsecond pcap, the only format that pcap-parser reads, found ${found} (magic ${magic}); use the oddflow reader`
 }

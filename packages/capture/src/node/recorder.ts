@@ -1,32 +1,26 @@
 /**
- * The command line of the program that records for us: tcpdump or dumpcap.
+ * The command line of the recording program, tcpdump or dumpcap, and its messages.
  *
- * Recording needs rights that reading does not, so a small program that many have looked at holds them and
- * writes a capture to a pipe; nothing of OddFlow runs with them. The arguments go to the program one by one,
- * never through a shell, and the filter behind `--`, where it cannot be taken for an option.
+ * Recording needs rights, which only this well-reviewed program has; it writes a capture to a pipe. Its arguments never go
+ * through a shell, and the filter comes after `--`, where it is no option.
  *
- * tcpdump: `-U --immediate-mode` hands every packet over as it comes (without them a quiet network is seen
- * half a second late), `-n` looks up no names. dumpcap has neither and no direction, and collects packets for
- * a while before it writes; it needs no root where the user is in its group.
+ * tcpdump: `-U --immediate-mode` delivers every packet as it comes (otherwise a quiet network is seen half a second late),
+ * `-n` looks up no names. dumpcap has neither and no direction, and collects packets before it writes; it needs no root if
+ * the user is in its group.
  */
 import { ArgumentError } from '@oddflow/core'
 import { MAXIMUM_CAPTURED_BYTES } from '../capture-notes.js'
 
 /**
- * What tcpdump and dumpcap say on standard error while they record: that they have begun, what they counted,
- * and, when they fail, why.
- *
- * tcpdump 4.x: `listening on eth0, …` when it has begun; on SIGUSR1 one line `tcpdump: 5 packets captured, 5 packets received by
- * filter, 0 packets dropped by kernel`, at the end the same as a line each, with `dropped by interface` where
- * the system knows it. dumpcap 3.x and 4.x: `Capturing on …` before it opens the interface, `File: -` when it
- * has begun, at the end `Packets captured: 5` and
- * `Packets received/dropped on interface 'eth0': 5/0 (pcap:0/dumpcap:0/flushed:0/ps_ifdrop:0) (100.0%)`, of
- * which the first is what was written. Text that is none of these is kept as the program's last words, at most
- * KEPT_BYTES of it.
+ * Messages on standard error. tcpdump 4.x: `listening on eth0, …` when it has begun; on SIGUSR1 one line `tcpdump: 5 packets
+ * captured, 5 packets received by filter, 0 packets dropped by kernel`, at the end a line each, with `dropped by interface`
+ * if known. dumpcap 3.x and 4.x: `Capturing on …` before it opens the interface, `File: -` when it has begun, at the end
+ * `Packets captured: 5` and `Packets received/dropped on interface 'eth0': 5/0 (pcap:0/dumpcap:0/flushed:0/ps_ifdrop:0)
+ * (100.0%)`, of which the first is what was written. Other text is kept as the program's last words.
  */
 
 export interface RecorderCounts {
-  /** Packets that the program handed over; null where it has not said. */
+  /** Packets that the program delivered; null if not stated. */
   readonly captured: number | null
   /** Packets that the kernel's filter let through (on the loopback interface some systems count each twice). */
   readonly received: number | null
@@ -53,11 +47,11 @@ const DUMPCAP_RECEIVED =
 
 export interface RecorderMessages {
   readonly counts: RecorderCounts
-  /** Times that counts were told. */
+  /** How often counts were stated. */
   readonly countsTold: number
   /** It has begun to record. */
   readonly hasBegun: boolean
-  /** The last of what is neither counts nor the announcement, in one line; empty where there is none. */
+  /** The last messages that are neither counts nor the announcement, in one line; may be empty. */
   readonly lastWords: string
   /** Takes the next piece of standard error. */
   add(text: string): void
@@ -95,7 +89,7 @@ export function createRecorderMessages(): RecorderMessages {
     const received = DUMPCAP_RECEIVED.exec(line)
     if (received === null) return false
     const [, arrived, dropped, byPcap, byDumpcap, byInterface] = received.map(Number) as number[]
-    // what dumpcap calls received is what it could write; the filter had let through what it lost, too
+    // dumpcap's "received" is what it wrote; the filter had also let through what it lost
     counts = {
       ...counts,
       received: arrived! + dropped!,
@@ -147,35 +141,34 @@ const DIRECTIONS = ['in', 'out', 'inout'] as const
 /** Which packets a recorder takes, as seen from the interface. */
 export type CaptureDirection = (typeof DIRECTIONS)[number]
 
-/** Kernel buffer where none is asked for. */
+/** Default kernel buffer. */
 const DEFAULT_KERNEL_BUFFER_KIBIBYTES = 32_768
 
-/** Frames of the default length that the default buffer has room for, whatever is in them (tcpdump on Linux). */
+/** Frames of the default length that fit into the default buffer (tcpdump on Linux). */
 export const DEFAULT_KERNEL_BUFFER_FRAMES = 15_000
 
 /**
- * Bytes of a frame that are kept where nothing is asked for: any frame of Ethernet's ordinary size whole, and every
- * header of larger ones; their length on the wire is told anyhow. Not all of a frame, because in immediate mode the
- * kernel gives each frame a place of the full length: with 262,144 bytes (65,536 on most interfaces) the buffer has 512
- * places, which is 25 ms of 20,000 packets a second, and what comes while tcpdump waits for a processor is lost.
+ * Holds ordinary Ethernet frames whole, and every header of larger ones. Not more, because in immediate mode the kernel
+ * reserves the full length for each frame: with 262,144 bytes (65,536 on most interfaces) the buffer has 512 places, which
+ * is 25 ms of 20,000 packets a second.
  */
 const DEFAULT_SNAP_LENGTH_BYTES = 2048
 
-/** What a recorder is asked to record. */
+/** What to record, and how. */
 export interface RecorderOptions {
   /** As the system names it, for instance eth0; `any` is all of them on Linux. */
   readonly interface: string
   /** In tcpdump's language; the kernel filters. */
   readonly filter?: string
-  /** Most bytes of a frame that are kept, 64 … 262,144 (2,048 where it is left out). */
+  /** Bytes kept of a frame, 64 … 262,144. Default 2,048. */
   readonly snapLengthBytes?: number
-  /** Seen from this machine; `inout` where it is left out. tcpdump alone. */
+  /** Seen from this machine. Default `inout`. Only tcpdump. */
   readonly direction?: CaptureDirection
-  /** 64 … 2,097,152; what comes faster than it is read waits there, and is dropped and counted when it is full. */
+  /** 64 … 2,097,152; packets wait there, and are dropped and counted when it is full. */
   readonly kernelBufferKibibytes?: number
-  /** `tcpdump` where it is left out. */
+  /** Default `tcpdump`. */
   readonly recorder?: RecorderName
-  /** Path of the program, where it is not found by its name. */
+  /** Path of the program. Default its name. */
   readonly program?: string
 }
 

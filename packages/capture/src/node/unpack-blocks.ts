@@ -1,29 +1,21 @@
 /**
- * gzip and zstd, told by their magic numbers and unpacked block by block.
+ * gzip and zstd, recognized by their magic numbers and unpacked block by block.
  *
- * Output is taken as it is asked for: zlib stops while its small output buffer is full, so an input that
- * would unpack to terabytes costs time and no memory, and a caller who stops reading stops the work. Every
- * output block of an input block is taken before the next is fed, so a stream that is cut gives all that it
- * holds before its end is told as `truncated`. Several gzip members or zstd frames are one stream, as gzip(1)
- * and zstd(1) have it. zstd is in Node from 22.15 and 23.8 on; before, it is refused with the way round it.
+ * Output is taken on demand: zlib stops while its small output buffer is full, so an input that would unpack to terabytes
+ * costs time and no memory. All output of an input block is taken before the next is fed, so a cut stream gives all that
+ * it holds before it is reported as `truncated`. Several gzip members or zstd frames are one stream, as in gzip(1) and
+ * zstd(1). Node has zstd from 22.15 and 23.8 on; with an older Node the error names the workaround.
  */
 import process from 'node:process'
 import * as zlib from 'node:zlib'
-import {
-  type CompressionState,
-  createZlibPump,
-  gunzipBlocks,
-  type ZlibPump,
-  type ZlibStream,
-} from './gzip.js'
+import { type CompressionState, gunzipBlocks, readUint32, ZlibPump, type ZlibStream } from './gzip.js'
 
 /**
- * Where zstd frames end (RFC 8878, section 3.1), so that each is fed to the decompressor on its own.
+ * Where zstd frames end (RFC 8878, section 3.1), so that each is fed to the decompressor alone.
  *
- * Node's decompressor drops what follows a frame within one write (seen with 22.20) and ends a cut stream as if
- * it were whole. The frame's own structure tells both: magic, header, blocks of a stated size with the last
- * one marked, an optional checksum. Skippable frames hold no content. Only sizes are read here, a few bytes
- * at a time; the content is zlib's.
+ * Node's decompressor drops what follows a frame within one write (seen with 22.20) and ends a cut stream like a whole
+ * one. The frame's structure shows both: magic, header, blocks of a stated size with the last one marked, an optional
+ * checksum. Skippable frames hold no content. Only sizes are read here.
  */
 const MAGIC = 0xfd2fb528
 const SKIPPABLE = 0x184d2a50
@@ -33,15 +25,15 @@ const RUN_LENGTH_BLOCK = 1
 interface ZstdFrames {
   /** Between two frames, where the input may end. */
   readonly atBoundary: boolean
-  /** The piece that was advanced over last is part of a frame with content. */
+  /** The last piece is part of a frame with content. */
   readonly hasContent: boolean
-  /** Why the bytes are no zstd, null while they are. */
+  /** Why the bytes are no zstd; null while they are. */
   readonly damage: string | null
-  /** Where, in block[at …), the current frame ends, or block.length when it goes on. */
+  /** Where, in block[at …), the current frame ends; block.length if it goes on. */
   advance(block: Uint8Array, at: number): number
 }
 
-/** The input begins like a zstd frame or a skippable one. @param head at least four bytes */
+/** Whether the input begins like a zstd frame or a skippable one. @param head - at least four bytes */
 export function isZstd(head: Uint8Array): boolean {
   const magic = readUint32(head, 0)
   return magic === MAGIC || isSkippable(magic)
@@ -52,7 +44,7 @@ export function createZstdFrames(): ZstdFrames {
   let headBytes = 0
   let stage: 'magic' | 'skippable' | 'descriptor' | 'header' | 'block' = 'magic'
   let need = 4
-  /** Bytes of content, checksum or padding to pass over. */
+  /** Bytes of content, checksum or padding to skip. */
   let left = 0
   let isLast = false
   let hasChecksum = false
@@ -65,7 +57,7 @@ export function createZstdFrames(): ZstdFrames {
     if (next === 'magic' || next === 'block') headBytes = 0
   }
 
-  /** Takes the `need` bytes in `head`; true where they end the frame. */
+  /** Takes the `need` bytes in `head`. */
   const take = (): void => {
     switch (stage) {
       case 'magic': {
@@ -138,10 +130,6 @@ function isSkippable(magic: number): boolean {
   return (magic & 0xfffffff0) >>> 0 === SKIPPABLE
 }
 
-function readUint32(bytes: Uint8Array, at: number): number {
-  return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0
-}
-
 const OUTPUT_BYTES = 262_144
 const NO_ZSTD = `not read by Node ${process.versions.node} (22.15 and 23.8 have it): decompress it first with "zstd -dc FILE" and give "-" for the file`
 
@@ -149,7 +137,7 @@ export function createCompressionState(): CompressionState {
   return { compression: null, truncated: false, damage: null, trailingBytes: 0 }
 }
 
-/** Passes plain input on as it is. `state` is final when the generator is done. */
+/** Plain input passes unchanged. `state` is final when the generator is done. */
 export async function* unpackBlocks(
   blocks: AsyncIterable<Uint8Array>,
   state: CompressionState,
@@ -171,7 +159,7 @@ export async function* unpackBlocks(
       state.compression = 'zstd'
       yield* unzstdBlocks(startingWith(head, source), state)
     } else {
-      // as startingWith, without a generator more for every block to pass through
+      // as startingWith, without another generator for every block to pass
       if (head.length > 0) yield head
       for (let next = await source.next(); next.done !== true; next = await source.next()) yield next.value
     }
@@ -203,7 +191,7 @@ async function* unzstdBlocks(
     state.damage = NO_ZSTD
     return
   }
-  const pump = createZlibPump(createZstdDecompress({ chunkSize: OUTPUT_BYTES }))
+  const pump = new ZlibPump(createZstdDecompress({ chunkSize: OUTPUT_BYTES }))
   const frames = createZstdFrames()
   try {
     for await (const block of blocks) {
@@ -224,7 +212,7 @@ async function* unzstdBlocks(
   }
 }
 
-/** Feeds one block (null: the end of the input) and gives all output that it makes. */
+/** Feeds one block (null: the end of the input) and passes on all its output. */
 async function* unpack(
   pump: ZlibPump,
   block: Uint8Array | null,
