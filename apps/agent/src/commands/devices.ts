@@ -5,7 +5,7 @@
  * reads and changes what the last one has kept there.
  */
 import { binomialInterval } from '@oddflow/detectors'
-import { fileError, jsonLine, printable, UsageError } from '@oddflow/program'
+import { fileError, UsageError } from '@oddflow/program'
 import { DEFAULT_DEVICES } from '../config/settings.js'
 import { askDevices, askToAct } from '../devices/control-socket.js'
 import { recentNovelShare, type ToldDevice, toldOf } from '../devices/device.js'
@@ -26,10 +26,18 @@ import type { ScopeReport } from '../models/progress.js'
 import type { Forecast } from '../page/api.js'
 import { modelText, stateText } from '../page/texts.js'
 import { keptReports } from './models.js'
-import { askOrAct, keyOf, printTable, type StateOptions, stateOf } from './state-of.js'
+import {
+  askOrAct,
+  keyOf,
+  type ListFormat,
+  printList,
+  printResults,
+  type StateOptions,
+  stateOf,
+} from './state-of.js'
 
 export interface ListOptions extends StateOptions {
-  readonly format: 'text' | 'json'
+  readonly format: ListFormat
   /** Of this group alone. */
   readonly group?: string
 }
@@ -38,44 +46,24 @@ export async function listDevices({ format, group, ...options }: ListOptions): P
   const { devices: all, isRunning } = await knownDevices(await stateOf(options))
   const devices = all.filter((device) => group === undefined || device.group === group)
   devices.sort((a, b) => b.lastSeenMicros - a.lastSeenMicros || (a.key < b.key ? -1 : 1))
-  if (format === 'json') {
-    for (const device of devices) process.stdout.write(`${jsonLine(device)}\n`)
-    return
-  }
-  const rows = devices.map((device) => [
-    device.key,
-    device.address,
-    device.name?.name ?? '',
-    device.group ?? '',
-    device.vendor ?? '',
-    stateText(device),
-    String(device.flows),
-    device.novelShare === null ? '-' : `${(100 * device.novelShare).toFixed(1)} %`,
-    achievedText(device),
-    `${((device.lastSeenMicros - device.firstSeenMicros) / 3_600_000_000).toFixed(1)} h`,
-    new Date(device.lastSeenMicros / 1000).toISOString().slice(0, 19),
-    modelOf(device),
-    device.randomised ? 'private (randomized) MAC address' : '',
-  ])
-  printTable(
-    [
-      'device',
-      'address',
-      'name',
-      'group',
-      'vendor',
-      'state',
-      'flows',
-      'unusual now',
-      'since watched',
-      'seen for',
-      'last seen',
-      'model',
-      '',
-    ],
-    rows,
-  )
-  if (!isRunning) standardErrorLog.info('no agent is running here; showing the state that the last one saved')
+  printList(format, devices, {
+    device: ({ key }) => key,
+    address: ({ address }) => address,
+    name: ({ name }) => name?.name ?? '',
+    group: ({ group }) => group ?? '',
+    vendor: ({ vendor }) => vendor ?? '',
+    state: stateText,
+    flows: ({ flows }) => String(flows),
+    'unusual now': ({ novelShare }) => (novelShare === null ? '-' : `${(100 * novelShare).toFixed(1)} %`),
+    'since watched': achievedText,
+    'seen for': ({ firstSeenMicros, lastSeenMicros }) =>
+      `${((lastSeenMicros - firstSeenMicros) / 3_600_000_000).toFixed(1)} h`,
+    'last seen': ({ lastSeenMicros }) => new Date(lastSeenMicros / 1000).toISOString().slice(0, 19),
+    model: modelOf,
+    '': ({ randomised }) => (randomised ? 'private (randomized) MAC address' : ''),
+  })
+  if (!isRunning && format === 'text')
+    standardErrorLog.info('no agent is running here; showing the state that the last one saved')
 }
 
 /** What came of the promise: the share of its scored flows that was novel since it is watched, and a 95 % interval of that. */
@@ -123,11 +111,7 @@ export async function actOnDevices(
     () => askToAct(state, action, devices, text),
     () => actOnKept(state, action, devices, text),
   )
-  for (const { device, refused } of results) {
-    if (refused === null) process.stdout.write(`${printable(`${device}: ${doneText(action, text)}`)}\n`)
-    else standardErrorLog.error(refused)
-  }
-  if (results.some(({ refused }) => refused !== null)) process.exitCode = 1
+  printResults(results, ({ device }) => `${device}: ${doneText(action, text)}`)
 }
 
 const DONE: Record<Exclude<DeviceAction, 'name' | 'group'>, string> = {

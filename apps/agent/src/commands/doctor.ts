@@ -27,16 +27,7 @@ import { LOOPBACK } from '../outputs/output.js'
 import { checkOutput, type OutputSettings, targetOf, unencryptedSecrets } from '../outputs/registry.js'
 import { readModels } from '../pipeline/open-models.js'
 import { keptReports } from './models.js'
-import { tryOutputs } from './try-outputs.js'
-
-/** One line of doctor. */
-
-export interface Finding {
-  readonly what: string
-  /** `missing`: the agent will not run. */
-  readonly state: 'ok' | 'missing' | 'note'
-  readonly detail: string
-}
+import { type Finding, missing, note, ok, tryOutputs } from './try-outputs.js'
 
 export function messageOf(error: unknown): string {
   if (error instanceof OddFlowError || error instanceof Error) return error.message.split('\n', 1)[0]
@@ -49,31 +40,25 @@ export function messageOf(error: unknown): string {
  */
 
 export function outputFinding(output: OutputSettings): Finding {
-  const what = 'output'
   try {
     checkOutput(output)
   } catch (error) {
-    return { what, state: 'missing', detail: `${output.name}: ${messageOf(error)}` }
+    return missing('output', `${output.name}: ${messageOf(error)}`)
   }
-  return {
-    what,
-    state: 'ok',
-    detail: `${output.name}: to ${targetOf(output)}, which was not tried`,
-  }
+  return ok('output', `${output.name}: to ${targetOf(output)}, which was not tried`)
 }
 
 /** Listens for a moment. A running agent has its address, which is no fault. */
 export function listenFinding({ host, port }: ListenSettings): Promise<Finding> {
-  const what = 'listen'
   const server = createServer()
   return new Promise((resolve) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const isTaken = error.code === 'EADDRINUSE'
-      const detail = `${host}:${port}: ${isTaken ? 'is taken, perhaps by an agent that runs' : error.message}`
-      resolve({ what, state: isTaken ? 'note' : 'missing', detail })
+    server.once('error', ({ code, message }: NodeJS.ErrnoException) => {
+      if (code === 'EADDRINUSE')
+        resolve(note('listen', `${host}:${port}: is taken, perhaps by an agent that runs`))
+      else resolve(missing('listen', `${host}:${port}: ${message}`))
     })
     server.listen(port, host, () => {
-      server.close(() => resolve({ what, state: 'ok', detail: `${host}:${port}` }))
+      server.close(() => resolve(ok('listen', `${host}:${port}`)))
     })
   })
 }
@@ -114,12 +99,7 @@ export async function doctor(options: DoctorOptions): Promise<void> {
   if (settings.state !== null) {
     findings.push(await writable('state', await nearest(settings.state), settings.state))
     findings.push(...(await damage(settings.state)))
-  } else
-    findings.push({
-      what: 'state',
-      state: 'note',
-      detail: 'no --state: alerts that are not delivered die with the process',
-    })
+  } else findings.push(note('state', 'no --state: alerts that are not delivered die with the process'))
   if (settings.evidence !== null) {
     const { directory } = settings.evidence
     findings.push(await writable('evidence', await nearest(directory), directory))
@@ -128,7 +108,7 @@ export async function doctor(options: DoctorOptions): Promise<void> {
   else findings.push(...(await tryOutputs(settings, createSystemClock(1), standardErrorLog)))
   if (settings.listen !== null) findings.push(await listenFinding(settings.listen))
   findings.push(...userFindings(settings))
-  for (const detail of exposures(settings)) findings.push({ what: 'exposed', state: 'note', detail })
+  for (const detail of exposures(settings)) findings.push(note('exposed', detail))
   for (const finding of findings) {
     process.stdout.write(options.format === 'json' ? `${jsonLine(finding)}\n` : `${textLine(finding)}\n`)
   }
@@ -143,109 +123,88 @@ const LEAST_NODE = 20
 const MAXIMUM_DAMAGE = 8
 
 function nodeVersion(): Finding {
-  const isOld = Number(process.versions.node.split('.')[0]) < LEAST_NODE
   const detail = `Node ${process.versions.node} on ${process.platform} ${process.arch}`
-  return {
-    what: 'node',
-    state: isOld ? 'missing' : 'ok',
-    detail: isOld ? `${detail}; ${LEAST_NODE} or later is needed` : detail,
-  }
+  const isOld = Number(process.versions.node.split('.')[0]) < LEAST_NODE
+  return isOld ? missing('node', `${detail}; ${LEAST_NODE} or later is needed`) : ok('node', detail)
 }
 
 /** Damage that a start would find in the devices and models of the state folder. */
 async function damage(state: string): Promise<Finding[]> {
   const found: string[] = []
-  const log = { warn: (message: string) => found.push(message) }
-  const note = (error: unknown): void => {
-    found.push(messageOf(error))
-  }
-  await lookAtKnownDevices(nodeFileSystem, state, log).catch(note)
-  await keptReports(state, [], log).catch(note)
-  return found.slice(0, MAXIMUM_DAMAGE).map((detail) => ({ what: 'damage', state: 'note', detail }))
+  const log = { warn: (message: string): void => void found.push(message) }
+  const keep = (error: unknown): void => log.warn(messageOf(error))
+  await lookAtKnownDevices(nodeFileSystem, state, log).catch(keep)
+  await keptReports(state, [], log).catch(keep)
+  return found.slice(0, MAXIMUM_DAMAGE).map((detail) => note('damage', detail))
 }
 
 function userFindings(settings: Settings): Finding[] {
   const user = userId()
-  const what = 'user'
-  const isRefused = user === 0 && !settings.allowRoot
-  const own: Finding = isRefused
-    ? {
-        what,
-        state: 'missing',
-        detail: 'is root, and the agent refuses to run as root; give the agent its own user',
-      }
-    : {
-        what,
-        state: user === 0 ? 'note' : 'ok',
-        detail: user === null ? 'this system has no users' : `user ${user}`,
-      }
-  const loose = looseRights(settings, user).map(
-    (detail): Finding => ({ what: 'rights', state: 'note', detail }),
-  )
-  return [own, ...loose]
+  const own =
+    user === 0 && !settings.allowRoot
+      ? missing('user', 'is root, and the agent refuses to run as root; give the agent its own user')
+      : user === 0
+        ? note('user', 'user 0')
+        : ok('user', user === null ? 'this system has no users' : `user ${user}`)
+  return [own, ...looseRights(settings, user).map((detail) => note('rights', detail))]
 }
 
 function memory({ memoryLimitBytes }: Settings): Finding {
   const mebibytes = (bytes: number): string => `${Math.round(bytes / 1_048_576)} MiB`
   const detail = `a ceiling of ${mebibytes(memoryLimitBytes)}, ${mebibytes(totalmem())} in this machine`
-  return { what: 'memory', state: memoryLimitBytes > totalmem() / 2 ? 'note' : 'ok', detail }
+  return memoryLimitBytes > totalmem() / 2 ? note('memory', detail) : ok('memory', detail)
 }
 
 function model(settings: Settings): Finding {
   try {
     const { base, contract } = readModels(settings)
     const made = settings.models === null ? '' : `; models per ${settings.models.per} are made here`
-    const detail =
+    const given =
       base === null
-        ? `none that is given, ${contract.featureSet} of D = ${contract.dimension}${made}`
-        : `${settings.model}: ${base.saved.detector.kind}, ${contract.featureSet}, ${base.sizeBytes} bytes${made}`
-    return { what: 'model', state: 'ok', detail }
+        ? `none that is given, ${contract.featureSet} of D = ${contract.dimension}`
+        : `${settings.model}: ${base.saved.detector.kind}, ${contract.featureSet}, ${base.sizeBytes} bytes`
+    return ok('model', `${given}${made}`)
   } catch (error) {
-    return { what: 'model', state: 'missing', detail: messageOf(error) }
+    return missing('model', messageOf(error))
   }
 }
 
 function budget({ budget: wanted, model: path, state }: Settings): Finding[] {
   if (wanted === null || path === null) return []
-  const what = 'budget'
   if (wanted.calibration === null) {
     const kept = state === null ? 'again at each start, because there is no --state' : 'once'
     const detail = `the agent calibrates itself for ${wanted.calibrateHours} hours, ${kept}`
-    return [{ what, state: state === null ? 'note' : 'ok', detail }]
+    return [state === null ? note('budget', detail) : ok('budget', detail)]
   }
   try {
     const { sha256 } = readModelFile(path, { onlyRegular: true })
     const calibration = readCalibrationFile(wanted.calibration, sha256.slice(0, 16))
     const { thresholds, refusal } = budgetThresholds(wanted, calibration)
-    if (thresholds !== null) {
-      const { method } = thresholds.strictest
-      return [
-        { what, state: 'ok', detail: `${wanted.calibration}: ${calibration.scores.count} flows, ${method}` },
-      ]
-    }
-    const detail = `${wanted.calibration}: ${refusal.reason}; ${refusal.rowsNeeded} flows are needed`
-    return [{ what, state: 'missing', detail }]
+    const detail =
+      thresholds === null
+        ? `${refusal.reason}; ${refusal.rowsNeeded} flows are needed`
+        : `${calibration.scores.count} flows, ${thresholds.strictest.method}`
+    return [(thresholds === null ? missing : ok)('budget', `${wanted.calibration}: ${detail}`)]
   } catch (error) {
-    return [{ what, state: 'missing', detail: messageOf(error) }]
+    return [missing('budget', messageOf(error))]
   }
 }
 
 async function recorder(): Promise<Finding> {
   try {
     const { stdout, stderr } = await promisify(execFile)('tcpdump', ['--version'], { timeout: 5000 })
-    return { what: 'tcpdump', state: 'ok', detail: `${stdout}${stderr}`.split('\n', 1)[0] }
+    return ok('tcpdump', `${stdout}${stderr}`.split('\n', 1)[0])
   } catch {
-    return { what: 'tcpdump', state: 'missing', detail: 'is not installed; its package is called tcpdump' }
+    return missing('tcpdump', 'is not installed; its package is called tcpdump')
   }
 }
 
 async function networkInterface(name: string): Promise<Finding> {
   const there = await interfaceNames()
-  if (there === null)
-    return { what: 'interface', state: 'note', detail: 'this system does not list its interfaces' }
-  const isThere = name === 'any' || there.includes(name)
-  const detail = isThere ? name : `there is no ${name}; there are ${there.join(', ')}`
-  return { what: 'interface', state: isThere ? 'ok' : 'missing', detail }
+  if (there === null) return note('interface', 'this system does not list its interfaces')
+  return name === 'any' || there.includes(name)
+    ? ok('interface', name)
+    : missing('interface', `there is no ${name}; there are ${there.join(', ')}`)
 }
 
 /** Of this process's network namespace, which /sys need not show; null where the system has no such list. */
@@ -262,9 +221,9 @@ async function recording(name: string, filter: string | null): Promise<Finding> 
   const timer = setTimeout(() => stop.abort(), 5000)
   try {
     for await (const _ of source) stop.abort()
-    return { what: 'recording', state: 'ok', detail: `tcpdump may record ${name}` }
+    return ok('recording', `tcpdump may record ${name}`)
   } catch (error) {
-    return { what: 'recording', state: 'missing', detail: messageOf(error) }
+    return missing('recording', messageOf(error))
   } finally {
     clearTimeout(timer)
   }
@@ -272,8 +231,7 @@ async function recording(name: string, filter: string | null): Promise<Finding> 
 
 async function readable(path: string): Promise<Finding> {
   const found = await stat(path).catch((error: unknown) => messageOf(error))
-  if (typeof found === 'string') return { what: 'capture', state: 'missing', detail: found }
-  return { what: 'capture', state: 'ok', detail: `${path}: ${found.size} bytes` }
+  return typeof found === 'string' ? missing('capture', found) : ok('capture', `${path}: ${found.size} bytes`)
 }
 
 async function writable(what: string, folder: string, wanted: string): Promise<Finding> {
@@ -281,9 +239,9 @@ async function writable(what: string, folder: string, wanted: string): Promise<F
   try {
     await writeFile(probe, '', { flag: 'wx' })
     await unlink(probe)
-    return { what, state: 'ok', detail: `${wanted} can be written` }
+    return ok(what, `${wanted} can be written`)
   } catch (error) {
-    return { what, state: 'missing', detail: `${wanted}: cannot be written: ${messageOf(error)}` }
+    return missing(what, `${wanted}: cannot be written: ${messageOf(error)}`)
   }
 }
 

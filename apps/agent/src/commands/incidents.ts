@@ -19,10 +19,10 @@ import {
 } from '../incidents/answer.js'
 import { decodeIncidents, type Incident } from '../incidents/incident.js'
 import { pathIn } from '../incidents/keep-incidents.js'
-import { printTable, type StateOptions, stateOf } from './state-of.js'
+import { type ListFormat, printList, type StateOptions, stateOf } from './state-of.js'
 
 interface IncidentOptions extends StateOptions {
-  readonly format: 'text' | 'json'
+  readonly format: ListFormat
 }
 
 /** An incident, or what its answer has kept of one that is forgotten by now. */
@@ -33,23 +33,15 @@ type Listing = Pick<Answer, 'incident' | 'answer' | 'atMicros' | 'endsMicros' | 
 
 /** Those that were reported or answered, the latest last. */
 export async function listIncidents(options: IncidentOptions): Promise<void> {
-  const incidents = await knownIncidents(await stateOf(options))
-  if (options.format === 'json') {
-    for (const incident of incidents) process.stdout.write(`${jsonLine(incident)}\n`)
-    return
-  }
-  printTable(
-    ['id', 'begin (UTC)', 'state', 'level', 'kind', 'answer', 'summary'],
-    incidents.map((of) => [
-      of.id.slice(0, 8),
-      eveTime(of.beginMicros).slice(0, 19),
-      of.state ?? '-',
-      of.level ?? '-',
-      of.kind,
-      answerText(of),
-      of.summary,
-    ]),
-  )
+  printList(options.format, await knownIncidents(await stateOf(options)), {
+    id: ({ id }) => id.slice(0, 8),
+    'begin (UTC)': ({ beginMicros }) => eveTime(beginMicros).slice(0, 19),
+    state: ({ state }) => state ?? '-',
+    level: ({ level }) => level ?? '-',
+    kind: ({ kind }) => kind,
+    answer: answerText,
+    summary: ({ summary }) => summary,
+  })
 }
 
 function answerText({ id, answer }: Listed): string {

@@ -5,7 +5,6 @@
  * changes what the last one has kept there.
  */
 import { OddFlowError } from '@oddflow/core'
-import { jsonLine } from '@oddflow/program'
 import { askFurther } from '../devices/control-socket.js'
 import type { Device } from '../devices/device.js'
 import { lookAtKnownDevices } from '../devices/device-table.js'
@@ -15,7 +14,15 @@ import { type ModelsPer, scopeFileName } from '../models/model-scopes.js'
 import { type KeptModel, type ModelRecord, ModelStore } from '../models/model-store.js'
 import { promisedShare, type ScopeReport } from '../models/progress.js'
 import { damageText, promiseText, proofText } from '../page/texts.js'
-import { askOrAct, keyOf, printTable, type StateOptions, stateOf } from './state-of.js'
+import {
+  askOrAct,
+  keyOf,
+  type ListFormat,
+  printList,
+  printResults,
+  type StateOptions,
+  stateOf,
+} from './state-of.js'
 
 /** Of a state folder in which no agent is at work, and its devices. */
 export async function keptReports(
@@ -36,47 +43,29 @@ export async function keptReports(
 export async function listModels({
   format,
   ...options
-}: StateOptions & { readonly format: 'text' | 'json' }): Promise<void> {
+}: StateOptions & { readonly format: ListFormat }): Promise<void> {
   const state = await stateOf(options)
   const answer = (await askFurther(state, '/models')) as { owners: ScopeReport[] } | null
   const kept = async (): Promise<ScopeReport[]> =>
     keptReports(state, await lookAtKnownDevices(nodeFileSystem, state, standardErrorLog))
   const owners = answer?.owners ?? (await kept())
   owners.sort((a, b) => (a.owner < b.owner ? -1 : 1))
-  if (format === 'json') {
-    for (const owner of owners) process.stdout.write(`${jsonLine(owner)}\n`)
-    return
-  }
-  printTable(
-    [
-      'owner',
-      'state',
-      'model',
-      'before',
-      'of rows',
-      'unsettled',
-      'false alarms',
-      'proof',
-      'learning',
-      'flows',
-      'last training',
-    ],
-    owners.map((of) => [
-      of.owner,
-      of.damage === null ? of.state : `${of.state}; ${damageText(of)}`,
-      of.model ?? '-',
-      of.previous ?? '-',
-      of.modelRows === null ? '-' : String(of.modelRows),
-      percentText(of.unsettledShare),
-      promiseText(of) || '-',
-      proofText(of) || '-',
-      of.rowsNeeded === null ? '-' : `${of.rows} rows, ${of.rowsNeeded} needed`,
-      String(of.flows),
-      of.refused === null
+  printList(format, owners, {
+    owner: ({ owner }) => owner,
+    state: (of) => (of.damage === null ? of.state : `${of.state}; ${damageText(of)}`),
+    model: ({ model }) => model ?? '-',
+    before: ({ previous }) => previous ?? '-',
+    'of rows': ({ modelRows }) => String(modelRows ?? '-'),
+    unsettled: ({ unsettledShare }) => percentText(unsettledShare),
+    'false alarms': (of) => promiseText(of) || '-',
+    proof: (of) => proofText(of) || '-',
+    learning: ({ rows, rowsNeeded }) => (rowsNeeded === null ? '-' : `${rows} rows, ${rowsNeeded} needed`),
+    flows: ({ flows }) => String(flows),
+    'last training': ({ refused }) =>
+      refused === null
         ? '-'
-        : `refused: ${percentText(of.refused.unsettledShare)} of ${of.refused.rows} rows unsettled`,
-    ]),
-  )
+        : `refused: ${percentText(refused.unsettledShare)} of ${refused.rows} rows unsettled`,
+  })
 }
 
 function percentText(share: number | null): string {
@@ -93,11 +82,7 @@ export async function rollbackModels(given: readonly string[], options: StateOpt
     return answer?.results ?? null
   }
   const results = await askOrAct(state, ask, () => rollbackKept(state, names))
-  for (const { owner, refused } of results) {
-    if (refused === null) process.stdout.write(`${owner}: the model before is in force\n`)
-    else standardErrorLog.error(refused)
-  }
-  if (results.some(({ refused }) => refused !== null)) process.exitCode = 1
+  printResults(results, ({ owner }) => `${owner}: the model before is in force`)
 }
 
 interface RollbackResult {
@@ -157,27 +142,6 @@ async function rollbackKept(state: string, names: readonly string[]): Promise<Ro
   return results
 }
 
-/** @param isLearning - there are rows of it: then only its proof says whether it keeps its promise, and only an agent knows that. */
-function reportOf({ record, saved, isPrevious }: KeptModel, isLearning: boolean): ScopeReport {
-  const { calibration } = saved.threshold
-  return {
-    owner: record.owner,
-    state: record.source,
-    model: record.sha256.slice(0, 16),
-    previous: record.previous?.slice(0, 16) ?? null,
-    rows: record.rows,
-    rowsNeeded: null,
-    modelRows: record.rows,
-    falseAlarmShare: promisedShare(saved.threshold),
-    keepsPromise: calibration.guaranteed && isLearning ? null : calibration.guaranteed,
-    proving: null,
-    refused: null,
-    damage: isPrevious ? 'previous' : null,
-    flows: 0,
-    unsettledShare: record.unsettledShare,
-  }
-}
-
 /** Of an owner whose model is lost: the next start learns it again. */
 function reportLost({ owner }: ModelRecord): ScopeReport {
   return {
@@ -195,5 +159,23 @@ function reportLost({ owner }: ModelRecord): ScopeReport {
     damage: 'lost',
     flows: 0,
     unsettledShare: null,
+  }
+}
+
+/** @param isLearning - there are rows of it: then only its proof says whether it keeps its promise, and only an agent knows that. */
+function reportOf({ record, saved, isPrevious }: KeptModel, isLearning: boolean): ScopeReport {
+  const { source, sha256, previous, rows, unsettledShare } = record
+  const { guaranteed } = saved.threshold.calibration
+  return {
+    ...reportLost(record),
+    state: source,
+    model: sha256.slice(0, 16),
+    previous: previous?.slice(0, 16) ?? null,
+    rows,
+    modelRows: rows,
+    falseAlarmShare: promisedShare(saved.threshold),
+    keepsPromise: guaranteed && isLearning ? null : guaranteed,
+    damage: isPrevious ? 'previous' : null,
+    unsettledShare,
   }
 }

@@ -1,24 +1,43 @@
 /** The state folder that a command is about: given by itself, or in the agent's configuration. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { fileError, printable, UsageError } from '@oddflow/program'
+import { fileError, jsonLine, printable, UsageError } from '@oddflow/program'
 import { stateIn } from '../config/settings-from.js'
 import { ControlError, openControlSocket } from '../devices/control-socket.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { checkOwnFolder } from '../files/rights.js'
+import { standardErrorLog } from '../log.js'
 
-/** A table on standard output: columns as wide as their widest cell, whatever is in a cell made printable. */
+export type ListFormat = 'text' | 'json'
 
-export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
-  const table = [head, ...rows.map((row) => row.map(printable))]
-  const widths = head.map((_, column) => Math.max(...table.map((row) => row[column].length)))
-  for (const row of table) {
-    process.stdout.write(
-      `${row
-        .map((cell, column) => cell.padEnd(widths[column]))
-        .join('  ')
-        .trimEnd()}\n`,
-    )
+/** JSON lines, or a table whose columns are as wide as their widest cell; what is in a cell is made printable. */
+export function printList<T>(
+  format: ListFormat,
+  items: readonly T[],
+  columns: Readonly<Record<string, (item: T) => string>>,
+): void {
+  if (format === 'json') {
+    for (const item of items) process.stdout.write(`${jsonLine(item)}\n`)
+    return
   }
+  const cells = Object.values(columns)
+  const table = [Object.keys(columns), ...items.map((item) => cells.map((cell) => printable(cell(item))))]
+  const widths = cells.map((_, column) => Math.max(...table.map((row) => row[column].length)))
+  for (const row of table) {
+    const line = row.map((cell, column) => cell.padEnd(widths[column])).join('  ')
+    process.stdout.write(`${line.trimEnd()}\n`)
+  }
+}
+
+/** What was done; refusals go to the log, and make the command fail. */
+export function printResults<T extends { readonly refused: string | null }>(
+  results: readonly T[],
+  doneText: (result: T) => string,
+): void {
+  for (const result of results) {
+    if (result.refused === null) process.stdout.write(`${printable(doneText(result))}\n`)
+    else standardErrorLog.error(result.refused)
+  }
+  if (results.some(({ refused }) => refused !== null)) process.exitCode = 1
 }
 
 export interface StateOptions {

@@ -14,7 +14,22 @@ import type { Log } from '../log.js'
 import type { Output } from '../outputs/output.js'
 import { createOutput, type OutputSettings, targetOf } from '../outputs/registry.js'
 import { VERSION } from '../version.js'
-import type { Finding } from './doctor.js'
+
+/** One line of doctor. */
+
+export interface Finding {
+  readonly what: string
+  /** `missing`: the agent will not run. */
+  readonly state: 'ok' | 'missing' | 'note'
+  readonly detail: string
+}
+
+const finding =
+  (state: Finding['state']) =>
+  (what: string, detail: string): Finding => ({ what, state, detail })
+export const ok = finding('ok')
+export const missing = finding('missing')
+export const note = finding('note')
 
 const PATIENCE_MILLIS = 15_000
 
@@ -45,17 +60,16 @@ async function tryOutput(
   output: Output | Error,
   line: Uint8Array,
 ): Promise<Finding> {
-  const what = 'output'
   const { name } = settings
-  if (output instanceof Error) return { what, state: 'missing', detail: `${name}: ${output.message}` }
+  if (output instanceof Error) return missing('output', `${name}: ${output.message}`)
   try {
     const answer = await output.deliver({ first: 0, lines: [line] }, AbortSignal.timeout(PATIENCE_MILLIS))
-    return { what, state: 'ok', detail: `${name}: ${targetOf(settings)}: ${answer}` }
+    return ok('output', `${name}: ${targetOf(settings)}: ${answer}`)
   } catch (error) {
     const { message } = error as Error
     const said = message === 'stopped' ? `no answer within ${PATIENCE_MILLIS / 1000} s` : message
     const detail = said.startsWith(output.target) ? said : `${output.target}: ${said}`
-    return { what, state: 'missing', detail: `${name}: ${detail}` }
+    return missing('output', `${name}: ${detail}`)
   } finally {
     await output.close()
   }

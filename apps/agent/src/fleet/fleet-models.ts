@@ -95,14 +95,12 @@ export function createFleetModelStore(files: FileSystem, stateFolder: string) {
   return {
     async read(log: Pick<Log, 'warn'>): Promise<FleetModelRecord> {
       const found = await readTwice(files, path, decodeRecord)
-      if (found.is === 'none') return NOTHING
-      if (found.is === 'whole') return found.value
-      if (found.is === 'copy') {
-        log.warn(`${path}: ${found.reason}; its copy is used`)
-        return found.value
-      }
-      log.warn(`${path}: ${found.reason}; the model of the configuration is used until the fleet offers one`)
-      return NOTHING
+      if (found.is === 'copy') log.warn(`${path}: ${found.reason}; its copy is used`)
+      if (found.is === 'lost')
+        log.warn(
+          `${path}: ${found.reason}; the model of the configuration is used until the fleet offers one`,
+        )
+      return found.is === 'whole' || found.is === 'copy' ? found.value : NOTHING
     },
     write: (record: FleetModelRecord): Promise<void> =>
       writeStateTwice(files, path, { kind: KIND, version: VERSION, ...record }),

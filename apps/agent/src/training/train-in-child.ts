@@ -22,37 +22,13 @@ const LAST_WORDS = 4096
 /** What the process sends. */
 export type TrainingAnswer<Result> = { readonly result: Result } | { readonly error: string }
 
-/** Rejects with an OddFlowError that says why there is no model. */
-export function trainInChild(
-  job: TrainingJob,
-  withinSeconds: number,
-  stop: AbortSignal,
-): Promise<TrainedRows> {
-  return inChild<TrainedRows>(job, withinSeconds, stop)
-}
+/** Rejects with an OddFlowError that says why there is no result. */
+type InChild<Job, Result> = (job: Job, withinSeconds: number, stop: AbortSignal) => Promise<Result>
 
-/** Rejects with an OddFlowError that says why nothing was learnt. */
-export function learnInChild(
-  job: LearningJob,
-  withinSeconds: number,
-  stop: AbortSignal,
-): Promise<LearntRows> {
-  return inChild<LearntRows>(job, withinSeconds, stop)
-}
-
-/** Rejects with an OddFlowError that says why there is no such model. */
-export function acceptInChild(
-  job: AcceptJob,
-  withinSeconds: number,
-  stop: AbortSignal,
-): Promise<AcceptedRows> {
-  return inChild<AcceptedRows>(job, withinSeconds, stop)
-}
-
-/** Rejects with an OddFlowError that says why that is not known. */
-export function noticeInChild(job: NoticeJob, withinSeconds: number, stop: AbortSignal): Promise<Noticed[]> {
-  return inChild<Noticed[]>(job, withinSeconds, stop)
-}
+export const trainInChild: InChild<TrainingJob, TrainedRows> = inChild
+export const learnInChild: InChild<LearningJob, LearntRows> = inChild
+export const acceptInChild: InChild<AcceptJob, AcceptedRows> = inChild
+export const noticeInChild: InChild<NoticeJob, Noticed[]> = inChild
 
 async function inChild<Result>(
   job: TrainingJob | LearningJob | AcceptJob | NoticeJob,
