@@ -12,8 +12,6 @@ import {
 import { parseBytes, UsageError } from '@oddflow/program'
 import { Argument, type Command, CommanderError, Help, InvalidArgumentError, Option } from 'commander'
 
-/** Texts of a command line as numbers; what they may be, the option's own check says. */
-
 export function number(text: string): number {
   const value = Number(text)
   if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('expected a number.')
@@ -39,13 +37,7 @@ export function list<T>(parse: (text: string) => T): (text: string) => T[] {
   }
 }
 
-/**
- * Options that say how captures are read, alike in every command that reads them: the filter, the view
- * (outer or inner headers, fragments joined or not), copies, and whether several files are one rotated capture.
- *
- * Under a model the view is the model's: it is part of what a row means. Asking for the same aloud is no fault,
- * asking for another is.
- */
+/** How captures are read, in all commands. Under a model the view is the model's, and asking for another is an error. */
 
 export interface CaptureFlags {
   readonly filter?: string
@@ -57,15 +49,15 @@ export interface CaptureFlags {
   readonly flowMemory?: number
 }
 
-/** Each with its flag, for refusals by name. */
-export const CAPTURE_FLAGS: Readonly<Record<keyof CaptureFlags, string>> = {
-  filter: '--filter',
-  decap: '--decap',
-  joinFragments: '--join-fragments',
-  dropDuplicates: '--drop-duplicates',
-  continuous: '--continuous',
-  flowMemory: '--flow-memory',
-}
+/** For refusals by name. */
+export const CAPTURE_OPTIONS = [
+  'filter',
+  'decap',
+  'joinFragments',
+  'dropDuplicates',
+  'continuous',
+  'flowMemory',
+] as const satisfies readonly (keyof CaptureFlags)[]
 
 /** @param underModel whether the view is a model's, and the option only says it aloud. */
 export function withCaptureFlags(command: Command, underModel = false): Command {
@@ -129,10 +121,7 @@ export function viewOfModel({ decap, joinFragments }: CaptureFlags, contract: Fe
   return model
 }
 
-/**
- * Options that say how packets become rows: feature set, units, sizes, transports, timeouts, and what happens at
- * the learned duration. `train` and `extract` take them; everywhere else the model's contract has them.
- */
+/** How packets become rows: options of `train` and `extract`; elsewhere the model's contract has them. */
 
 export interface FlowFlags {
   readonly features?: FlowFeatureSet
@@ -146,18 +135,18 @@ export interface FlowFlags {
   readonly vlanKey?: boolean
 }
 
-/** Each with its flag, for refusals by name. */
-export const FLOW_FLAGS: Readonly<Record<keyof FlowFlags, string>> = {
-  features: '--features',
-  iatUnit: '--iat-unit',
-  size: '--size',
-  protocols: '--protocols',
-  truncation: '--truncation',
-  idleTimeout: '--idle-timeout',
-  activeTimeout: '--active-timeout',
-  endOnClose: '--end-on-close',
-  vlanKey: '--vlan-key',
-}
+/** For refusals by name. */
+export const FLOW_OPTIONS = [
+  'features',
+  'iatUnit',
+  'size',
+  'protocols',
+  'truncation',
+  'idleTimeout',
+  'activeTimeout',
+  'endOnClose',
+  'vlanKey',
+] as const satisfies readonly (keyof FlowFlags)[]
 
 /** @param truncation what happens at the learned duration where nothing is said. */
 export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'): Command {
@@ -206,8 +195,6 @@ function protocolList(text: string): readonly FlowProtocol[] {
   return FLOW_PROTOCOLS.filter((name) => names.includes(name))
 }
 
-/** What several commands have alike. */
-
 export const INPUT_HELP =
   'INPUT is a capture (pcap or pcapng, plain or .gz, or - for standard input) or feature rows (.npy, .csv).'
 
@@ -247,7 +234,13 @@ export function withShortHelp(command: Command, essential: readonly string[]): C
     })
 }
 
-/** The flag of an option of the libraries: bandwidthQuantile → --bandwidth-quantile. */
+/** The first of `names` that was given, as its flag. */
+export function givenFlag(options: object, names: readonly string[]): string | undefined {
+  const given = names.find((name) => (options as Record<string, unknown>)[name] !== undefined)
+  return given === undefined ? undefined : flagOf(given)
+}
+
+/** The flag of an option: bandwidthQuantile → --bandwidth-quantile. */
 export function flagOf(option: string): string {
   return `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }

@@ -5,6 +5,7 @@ import { DataError } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { createMessages, UsageError } from '@oddflow/program'
 import { createProgress, type Progress } from '@oddflow/program/progress'
+import { givenFlag } from './flags.js'
 
 /** The key of the flow tables' hash, so that packets cannot pile flows up in one place. No result depends on it. */
 export function hashSeed(): number {
@@ -31,14 +32,9 @@ export function inputKindOfAll(paths: readonly string[]): InputKind {
 }
 
 /** Throws UsageError naming the first capture option that was given though the inputs are feature rows. */
-export function refuseCaptureOptions(
-  options: Readonly<Record<string, unknown>>,
-  flags: Readonly<Record<string, string>>,
-): void {
-  for (const [key, flag] of Object.entries(flags)) {
-    if (options[key] !== undefined)
-      throw new UsageError(`${flag}: does not apply to feature rows, only to captures`)
-  }
+export function refuseCaptureOptions(options: object, names: readonly string[]): void {
+  const flag = givenFlag(options, names)
+  if (flag !== undefined) throw new UsageError(`${flag}: does not apply to feature rows, only to captures`)
 }
 
 /** "a.pcap", "a.pcap and 2 more inputs", "standard input". */

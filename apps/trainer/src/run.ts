@@ -1,33 +1,15 @@
 /**
- * One command line, from arguments to exit code: 0 done, 1 the input or the data is unusable, 2 the command
- * line is wrong, 128 + its number where a signal ended the reading. An error is one line on standard error; a stack trace means a fault of OddFlow's own, and
- * says so.
+ * One command line, from arguments to exit code: 0 done, 1 the input or the data is unusable, 2 the command line is wrong,
+ * 128 + its number if a signal ended the reading. An error is one line on standard error; a stack trace means a bug.
  */
 import { OddFlowError } from '@oddflow/core'
 import { OutputClosed, oneLineErrors, stoppedExitCode, UsageError } from '@oddflow/program'
 import { completionCommand } from '@oddflow/program/completion'
 import { Command, CommanderError } from 'commander'
-import { demoCommand } from './command-line/demo.js'
-import { driftCommand } from './command-line/drift.js'
-import { evaluateCommand } from './command-line/evaluate.js'
-import { exportCommand } from './command-line/export.js'
-import { extractCommand } from './command-line/extract.js'
-import { infoCommand } from './command-line/info.js'
-import { inspectCommand } from './command-line/inspect.js'
-import { replayCommand } from './command-line/replay.js'
-import { scoreCommand } from './command-line/score.js'
-import { signCommand } from './command-line/sign.js'
-import { trainCommand } from './command-line/train.js'
-import { updateCommand } from './command-line/update.js'
+import { COMMANDS } from './command-line.js'
 import { INPUT_HELP } from './flags.js'
 import { complain } from './inputs.js'
 import { VERSION } from './version.js'
-
-/**
- * The command line: which commands there are. What each takes, and what its help says, is a file of command-line/;
- * what it does is one of commands/, loaded when it is called, so that `oddflow --version` does not wait for the
- * charting library.
- */
 
 export function createProgram(): Command {
   const program = new Command('oddflow')
@@ -53,23 +35,8 @@ Examples:
 Exit codes: 0 done, 1 the input or the data is unusable, 2 the command line is wrong, 130 and 143 stopped by Ctrl-C
 or SIGTERM. If score or extract --flows reads a pipe, either signal ends the reading, and the results so far are kept.`,
     )
-  for (const command of [
-    trainCommand(),
-    scoreCommand(),
-    evaluateCommand(),
-    updateCommand(),
-    driftCommand(),
-    replayCommand(),
-    inspectCommand(),
-    infoCommand(),
-    extractCommand(),
-    exportCommand(),
-    signCommand(),
-    demoCommand(),
-    completionCommand(program, VERSION),
-  ]) {
-    program.addCommand(command)
-  }
+  for (const create of COMMANDS) program.addCommand(create())
+  program.addCommand(completionCommand(program, VERSION))
   for (const command of program.commands) {
     command.exitOverride().configureOutput(oneLineErrors(`oddflow ${command.name()} --help`))
   }

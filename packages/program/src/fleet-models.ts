@@ -85,7 +85,7 @@ export interface ModelOffer {
 }
 
 /** What became of the newest version on a gateway. */
-export const MODEL_STAGES = [
+const MODEL_STAGES = [
   // nothing was offered
   'none',
   // offered, but this gateway is no canary

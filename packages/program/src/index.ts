@@ -1,22 +1,5 @@
-export {
-  type DetectionLimit,
-  type DetectionLimitOptions,
-  type DetectionLimits,
-  findDetectionLimits,
-  LIMIT_TRIES,
-  limitSizeText,
-  limitText,
-  REQUIRED_TRIES,
-} from './detection-limits.js'
-export {
-  createFlowExplainer,
-  type ExplainedFeature,
-  type FlowExplainer,
-  type FlowExplanation,
-  type Rarity,
-  rarityText,
-  scoreRarity,
-} from './explain-flow.js'
+export * from './detection-limits.js'
+export * from './explain-flow.js'
 export {
   checkWritable,
   openScratchFolder,
@@ -27,51 +10,8 @@ export {
   type WholeFile,
   writeFileWhole,
 } from './files.js'
-export {
-  decodeModelState,
-  decodeOffer,
-  directGetSubject,
-  encodeModelState,
-  encodeOffer,
-  FLEET_NAME,
-  type FleetTarget,
-  type GatewayModelState,
-  isCanary,
-  isFleetName,
-  LEAST_JUDGED_FLOWS,
-  MAXIMUM_FLEET_MODEL_BYTES,
-  MAXIMUM_OFFER_BYTES,
-  MODEL_STATES_BUCKET,
-  MODELS_BUCKET,
-  MOST_FALSE_ALARMS,
-  type ModelManifest,
-  type ModelOffer,
-  type ModelStage,
-  modelPermissions,
-  modelStateSubject,
-  modelSubject,
-  offerSubject,
-  readManifest,
-  type SignedManifest,
-  signManifest,
-  targetText,
-} from './fleet-models.js'
-export {
-  createDeviceNumbers,
-  createFlowJudge,
-  deviceKeyOf,
-  type FlowJudge,
-  isInNetwork,
-  isResponderDevice,
-  judgeWithoutRow,
-  macText,
-  type Network,
-  PRIVATE_NETWORKS,
-  parseNetwork,
-  reportedBytes,
-  type Verdict,
-  type VerdictRule,
-} from './flow-judge.js'
+export * from './fleet-models.js'
+export * from './flow-judge.js'
 export {
   DEFAULT_SITE,
   MADE_ATTACKS,
@@ -90,17 +30,7 @@ export {
   type MadeSegment,
   type PacketMaker,
 } from './made-packets.js'
-export {
-  createMessages,
-  FileError,
-  fileError,
-  inFile,
-  jsonLine,
-  type Messages,
-  oneLineErrors,
-  printable,
-  UsageError,
-} from './messages.js'
+export * from './messages.js'
 export { limitNatsTransport, type NatsLimitOptions } from './nats-transport.js'
 export { parseBytes } from './parse-bytes.js'
 export {
@@ -134,4 +64,4 @@ export {
   trainingSetOf,
   trainModel,
 } from './train-model.js'
-export { runInWorkers, serveJobs, type WorkerRun } from './worker-pool.js'
+export * from './worker-pool.js'

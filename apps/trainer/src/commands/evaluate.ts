@@ -13,7 +13,7 @@ import {
   UsageError,
   writeFileWhole,
 } from '@oddflow/program'
-import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../flags.js'
+import { CAPTURE_OPTIONS, type CaptureFlags, viewOfModel } from '../flags.js'
 import {
   complain,
   inputKindOfAll,
@@ -182,10 +182,7 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
   const { normal, novel } = options
   const kind = inputKindOfAll([...normal, ...novel])
   if (kind === 'rows') {
-    refuseCaptureOptions(
-      { ...options },
-      { ...CAPTURE_FLAGS, normalFilter: '--normal-filter', novelFilter: '--novel-filter' },
-    )
+    refuseCaptureOptions(options, [...CAPTURE_OPTIONS, 'normalFilter', 'novelFilter'])
   }
   const inputs = [...labelled(normal, 'normal', options), ...labelled(novel, 'novel', options)]
   const saved = readModel(modelPath)

@@ -19,7 +19,14 @@ import {
 } from '@oddflow/core'
 import { createFlowExtractor, type FlowCounters, learnFeatureContract } from '@oddflow/flows'
 import { checkWritable, readModel, UsageError, writeFileWhole } from '@oddflow/program'
-import { type CaptureFlags, FLOW_FLAGS, type FlowFlags, viewFrom, viewOfModel } from '../flags.js'
+import {
+  type CaptureFlags,
+  FLOW_OPTIONS,
+  type FlowFlags,
+  givenFlag,
+  viewFrom,
+  viewOfModel,
+} from '../flags.js'
 import { flowWriterFor, intoWholeFile } from '../flow-output.js'
 import {
   hashSeed,
@@ -58,21 +65,13 @@ import { RECIPES, type Recipe, recipeNamed } from '../recipes.js'
 import { cutText, featureText } from './inspect.js'
 
 /** What says how rows are made, and so nothing of flows. */
-const ROW_FLAGS = {
-  model: '--model',
-  recipe: '--recipe',
-  features: '--features',
-  iatUnit: '--iat-unit',
-  truncation: '--truncation',
-} as const
+const ROW_OPTIONS = ['model', 'recipe', 'features', 'iatUnit', 'truncation']
 
 /** Flow records, streamed as they end, so that memory is that of the open flows. */
 export async function extractFlows(files: readonly string[], options: ExtractCommandOptions): Promise<void> {
-  for (const [key, flag] of Object.entries(ROW_FLAGS)) {
-    if (options[key as keyof typeof ROW_FLAGS] !== undefined)
-      throw new UsageError(
-        `${flag}: does not apply to --flows, which makes no rows; leave one of the two out`,
-      )
+  const flag = givenFlag(options, ROW_OPTIONS)
+  if (flag !== undefined) {
+    throw new UsageError(`${flag}: does not apply to --flows, which makes no rows; leave one of the two out`)
   }
   const createWriter = flowWriterFor(options.output)
   const contract = wholeFlows(options)
@@ -229,12 +228,11 @@ function encoderFor(path: string): (rows: Matrix, names: string[]) => Uint8Array
 }
 
 function contractFrom(model: string, options: ExtractCommandOptions): FlowContract {
-  for (const [key, flag] of Object.entries({ recipe: '--recipe', ...FLOW_FLAGS })) {
-    if (options[key as keyof ExtractCommandOptions] !== undefined) {
-      throw new UsageError(
-        `${flag}: the model's feature contract sets it; leave out one of ${flag} and --model`,
-      )
-    }
+  const flag = givenFlag(options, ['recipe', ...FLOW_OPTIONS])
+  if (flag !== undefined) {
+    throw new UsageError(
+      `${flag}: the model's feature contract sets it; leave out one of ${flag} and --model`,
+    )
   }
   const { contract } = readModel(model)
   if (contract.featureSet === 'rows')

@@ -18,7 +18,7 @@ import {
 } from '@oddflow/capture/node'
 import { type PacketView, plural } from '@oddflow/core'
 import { createLineWriter, jsonLine, type LineWriter, printable, UsageError } from '@oddflow/program'
-import { CAPTURE_FLAGS, type CaptureFlags, viewFrom } from '../flags.js'
+import { type CaptureFlags, viewFrom } from '../flags.js'
 import { complain, hashSeed, inputKindOfAll, nameInputs, warn } from '../inputs.js'
 import { timeText } from '../output/verdict-lines.js'
 import { BATCH_FRAMES, type CaptureInput, captureInputs, filterFrom } from '../pipeline/read-packets.js'
@@ -101,7 +101,7 @@ export async function info(files: readonly string[], options: InfoCommandOptions
     out.flush()
     const name = nameInputs([input.name])
     for (const warning of summary.warnings) warn(`${name}: ${warning}`)
-    for (const { text } of packetCheckWarnings(summary.check, CAPTURE_FLAGS.dropDuplicates)) {
+    for (const { text } of packetCheckWarnings(summary.check, '--drop-duplicates')) {
       warn(`${name}: ${text}`)
     }
     if (summary.order.clockSteps + summary.order.futurePackets > 0) {

@@ -34,7 +34,14 @@ import {
   writeFileWhole,
 } from '@oddflow/program'
 import type { Progress } from '@oddflow/program/progress'
-import { CAPTURE_FLAGS, type CaptureFlags, FLOW_FLAGS, type FlowFlags, flagOf, viewFrom } from '../flags.js'
+import {
+  CAPTURE_OPTIONS,
+  type CaptureFlags,
+  FLOW_OPTIONS,
+  type FlowFlags,
+  flagOf,
+  viewFrom,
+} from '../flags.js'
 import {
   inputKindOfAll,
   nameInputs,
@@ -76,10 +83,7 @@ export async function train(files: readonly string[], options: TrainCommandOptio
   const kind = inputKindOfAll(taken)
   // how captures become rows means nothing for rows
   if (kind === 'rows')
-    refuseCaptureOptions(
-      { ...options },
-      { ...FLOW_FLAGS, ...CAPTURE_FLAGS, selectNovelFilter: '--select-novel-filter' },
-    )
+    refuseCaptureOptions(options, [...FLOW_OPTIONS, ...CAPTURE_OPTIONS, 'selectNovelFilter'])
   const recipe = recipeNamed(options.recipe)
   const table = kind === 'rows' ? readTrainingRows(files, warn) : null
   const { asked, said } = askedOptions(files, table, options, recipe)

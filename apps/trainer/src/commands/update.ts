@@ -20,7 +20,7 @@ import {
   UsageError,
   writeFileWhole,
 } from '@oddflow/program'
-import { CAPTURE_FLAGS, type CaptureFlags, flagOf } from '../flags.js'
+import { CAPTURE_OPTIONS, type CaptureFlags, givenFlag } from '../flags.js'
 import { inputKindOfAll, warn, warnOfBareRows, withProgress } from '../inputs.js'
 import { type LimitsOfUpdate, limitsOfUpdate } from '../output/describe-limits.js'
 import { checkModelOutput, notePackets, tellingWriter } from '../output/verdict-lines.js'
@@ -100,7 +100,7 @@ const thresholdLine = (before: SavedModel, after: SavedModel): string =>
 // ---- ensembles: all rows at once, and all of them stated to be normal
 
 /** What an update of an ensemble takes; other options are of mixtures that learn on. */
-const TAKEN: readonly string[] = ['output', 'format', 'assumeNormal']
+const TAKEN: readonly string[] = ['output', 'format', 'assumeNormal', ...CAPTURE_OPTIONS]
 /** Of the given rows, this share may stay novel. */
 const MOST_NOVEL_SHARE = 0.05
 /** Of the rows of before that the model remembers, this share may become novel. */
@@ -178,10 +178,10 @@ async function updateOfEnsemble(
 }
 
 function refuseMixtureOptions(options: UpdateCommandOptions): void {
-  for (const [name, value] of Object.entries(options)) {
-    if (value !== undefined && !TAKEN.includes(name) && !Object.hasOwn(CAPTURE_FLAGS, name)) {
-      throw new UsageError(`${flagOf(name)}: an ensemble has no such option; it learns all rows at once`)
-    }
+  const others = Object.keys(options).filter((name) => !TAKEN.includes(name))
+  const flag = givenFlag(options, others)
+  if (flag !== undefined) {
+    throw new UsageError(`${flag}: an ensemble has no such option; it learns all rows at once`)
   }
   if (options.assumeNormal !== true) {
     throw new UsageError(

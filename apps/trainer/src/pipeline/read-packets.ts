@@ -22,7 +22,7 @@ import { ArgumentError, type PacketView, plural } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { readModel, stopOnSignals, UsageError } from '@oddflow/program'
 import type { Progress } from '@oddflow/program/progress'
-import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../flags.js'
+import { CAPTURE_OPTIONS, type CaptureFlags, viewOfModel } from '../flags.js'
 import { hashSeed, type InputKind, inputKindOfAll, nameInputs, refuseCaptureOptions } from '../inputs.js'
 import type { FlowMemory } from './flow-plan.js'
 
@@ -167,7 +167,7 @@ export function filterFrom(text: string | undefined, flag = '--filter'): PacketF
 /** Oddities, damage and an early end, a line each; none for a capture that is whole. */
 export function complaints({ end, name: input, packets, decoded, check, stoppedBy }: CaptureRead): string[] {
   const name = nameInputs([input])
-  const doubts = packetCheckWarnings(check, CAPTURE_FLAGS.dropDuplicates).map(({ text }) => text)
+  const doubts = packetCheckWarnings(check, '--drop-duplicates').map(({ text }) => text)
   const lines = [...end.warnings, ...doubts].map((warning) => `${name}: ${warning}`)
   if (stoppedBy !== null)
     lines.push(`${name}: stopped by ${stoppedBy} after ${plural(packets, 'packet')}, which were used`)
@@ -263,7 +263,7 @@ export function inputsUnderModel(
   options: CaptureFlags,
 ): InputsUnderModel {
   const kind = inputKindOfAll(files)
-  if (kind === 'rows') refuseCaptureOptions({ ...options }, CAPTURE_FLAGS)
+  if (kind === 'rows') refuseCaptureOptions(options, CAPTURE_OPTIONS)
   const reading = readingFrom(options)
   const saved = readModel(modelPath)
   const view = viewOfModel(options, saved.contract)

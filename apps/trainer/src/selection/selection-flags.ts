@@ -13,7 +13,7 @@ import {
 } from '@oddflow/evaluation'
 import { UsageError } from '@oddflow/program'
 import { type Command, Option } from 'commander'
-import { whole } from '../flags.js'
+import { givenFlag, whole } from '../flags.js'
 
 export interface SelectionFlags {
   readonly selectNormal?: readonly string[]
@@ -22,12 +22,6 @@ export interface SelectionFlags {
   readonly jobs?: number
   readonly selectionReport?: string
 }
-
-const DEPENDENT_FLAGS = {
-  selectNovelFilter: '--select-novel-filter',
-  jobs: '--jobs',
-  selectionReport: '--selection-report',
-} as const
 
 const MAXIMUM_JOBS = 256
 
@@ -60,11 +54,8 @@ export function withSelectionFlags(command: Command): Command {
 export function selectionFrom(flags: SelectionFlags, detector: DetectorOptions): SelectionRequest | null {
   const { selectNormal: normal, selectNovel: novel } = flags
   if (normal === undefined && novel === undefined) {
-    for (const [key, flag] of Object.entries(DEPENDENT_FLAGS)) {
-      if (flags[key as keyof SelectionFlags] !== undefined) {
-        throw new UsageError(`${flag}: applies with --select-normal and --select-novel`)
-      }
-    }
+    const flag = givenFlag(flags, ['selectNovelFilter', 'jobs', 'selectionReport'])
+    if (flag !== undefined) throw new UsageError(`${flag}: applies with --select-normal and --select-novel`)
     return null
   }
   if (normal === undefined) throw new UsageError('--select-novel: needs --select-normal beside it')

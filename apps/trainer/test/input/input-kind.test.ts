@@ -35,7 +35,7 @@ describe('inputKindOfAll', () => {
 
 describe('refuseCaptureOptions', () => {
   it('names the option that was given, by its flag', () => {
-    const flags = { idleTimeout: '--idle-timeout', filter: '--filter' }
+    const flags = ['idleTimeout', 'filter']
     expect(() => refuseCaptureOptions({ filter: 'tcp' }, flags)).toThrow(/^--filter: /)
     expect(() => refuseCaptureOptions({ idleTimeout: 0 }, flags)).toThrow(/^--idle-timeout: /)
     expect(() => refuseCaptureOptions({ filter: undefined, other: 1 }, flags)).not.toThrow()
