@@ -7,6 +7,7 @@ import { type FitOptions, fitModel, type Model, TrainedModel } from './library/m
 import {
   type BlobLike,
   blocksOf,
+  bytesOf,
   type CaptureBytes,
   type Flows,
   flowsOf,
@@ -163,13 +164,8 @@ function joined(a: Uint8Array<ArrayBuffer>, b: Uint8Array<ArrayBuffer>): Uint8Ar
 /** Reads a model that `oddflow train` or `toBytes` of a model made. Throws FormatError, and ArgumentError. */
 export async function loadModel(source: Place | Uint8Array | ArrayBuffer | BlobLike): Promise<Model> {
   const url = urlOf(source)
-  const given: unknown = url === null ? source : await (await fetched(url)).arrayBuffer()
-  if (given instanceof Uint8Array) return new TrainedModel(decodeModelFile(given))
-  if (given instanceof ArrayBuffer) return new TrainedModel(decodeModelFile(new Uint8Array(given)))
-  if (isObject(given) && typeof given.arrayBuffer === 'function') {
-    return loadModel(await (given as unknown as BlobLike).arrayBuffer())
-  }
-  throw new ArgumentError(`source: expected a URL, bytes or a Blob, found ${describe(given)}`, 'source')
+  const given = url === null ? source : await (await fetched(url)).arrayBuffer()
+  return new TrainedModel(decodeModelFile(await bytesOf(given, 'a URL, bytes or a Blob')))
 }
 
 /** Offers a model to the user as a download. Throws ArgumentError in a worker, which has no page; use `toBytes` there. */

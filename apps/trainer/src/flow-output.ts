@@ -11,12 +11,8 @@ import { createParquetWriter } from '@oddflow/program/parquet'
 import { VERSION } from './version.js'
 
 /**
- * Flow records as a structured NumPy array (NEP 1, version 1.0): `numpy.load(file)['id.orig_h']` is a column.
- *
- * A record is its fields one behind the other without padding: times as datetime64[us], intervals as float64
- * seconds, counts as uint64, texts as bytes of a fixed length, padded with zeros. The header names the number of
- * records and stands in front of them, so it is written last, over the room that was kept for it; what cannot be
- * written twice (a pipe) is refused.
+ * A structured NumPy array (NEP 1, version 1.0): times as datetime64[us], intervals as float64 seconds, counts as uint64,
+ * texts as bytes of a fixed length. The header names the number of records, so it is written last over its first draft.
  */
 
 const BATCH_RECORDS = 4096
@@ -132,10 +128,7 @@ function createTextFlowWriter(format: 'json' | 'csv'): FlowWriterFactory {
   }
 }
 
-/**
- * FlowWriter: flow records into a file, one at a time, in memory that does not grow with their number. Which format
- * it is, the file's name says.
- */
+/** Writes flow records into a file, in memory that does not grow with their number. */
 
 interface FlowWriter {
   /** The record is borrowed. */

@@ -9,6 +9,7 @@ import { type FitOptions, fitModel, type Model, TrainedModel } from './library/m
 import {
   type BlobLike,
   blocksOf,
+  bytesOf,
   type CaptureBytes,
   type Flows,
   flowsOf,
@@ -65,19 +66,8 @@ function opener(source: unknown, i: number): () => OpenedCapture {
 export async function loadModel(source: Place | Uint8Array | ArrayBuffer | BlobLike): Promise<Model> {
   const path = pathOf(source, 'source')
   if (path !== null) return new TrainedModel(readModel(path))
-  return new TrainedModel(decodeModelFile(await bytesOf(source)))
-}
-
-async function bytesOf(source: unknown): Promise<Uint8Array> {
-  if (source instanceof Uint8Array) return source
-  if (source instanceof ArrayBuffer) return new Uint8Array(source)
-  if (isObject(source) && typeof source.arrayBuffer === 'function') {
-    return new Uint8Array(await (source as unknown as BlobLike).arrayBuffer())
-  }
-  throw new ArgumentError(
-    `source: expected a path, a file URL, bytes or a Blob, found ${describe(source)}`,
-    'source',
-  )
+  const bytes = await bytesOf(source, 'a path, a file URL, bytes or a Blob')
+  return new TrainedModel(decodeModelFile(bytes))
 }
 
 /** Writes a model file; it is whole when this returns, or not there. Throws FileError. */

@@ -1,14 +1,10 @@
 /**
- * Recipes: presets of `train` and `extract` that single options override. A table in docs/recipes.md says what
- * each preset sets.
+ * Recipes: presets of `train` and `extract` that single options override (docs/recipes.md).
  *
- * - `default` is what measurement favours (docs/results/default-recipe.md): flow summaries judged by an ensemble. It
- *   sets what `oc-kjl-qs` needs as well, for rows of other feature sets. For rows of a file, which detector suits them
- *   is measured (`train`).
- * - `paper` is the text of Yang, Kpotufe and Feamster to the letter where it is unambiguous: bandwidth at
- *   the 0.25 quantile, KJL uncentred, no support guard, microseconds, flows cut at the learned duration.
- * - `authors` is their code: one flow for each direction of IPv4 traffic, cut at idle gaps, captured lengths,
- *   seconds; KJL centred, bandwidth at the 0.3 quantile. Its rows are theirs to the bit (docs/flows.md).
+ * - `default`: what measurement favours (docs/results/default-recipe.md), flow summaries judged by an ensemble. It also sets
+ *   what `oc-kjl-qs` needs, for rows of other feature sets.
+ * - `paper`: the text of Yang, Kpotufe and Feamster.
+ * - `authors`: their code. Its rows are theirs to the bit (docs/flows.md).
  */
 
 import type {

@@ -1,12 +1,9 @@
 /**
  * Detection limits: the smallest made attack of each kind (made-attacks.ts) that a model flags in 9 of 10 tries.
  *
- * Made packets go through the real decoder, flow table and judge with their own timestamps. Nothing waits, and the same
- * model and seed give the same limits on every machine. A try counts as flagged if any of its flows is novel.
- *
- * The search divides the largest size by ten until a size is missed, and then bisects the logarithm. So every larger
- * tried size is flagged too, and an attack missed at its largest size is *invisible*, even if smaller ones are flagged.
- * Tries of the same number draw the same random numbers at every size.
+ * Made packets go through the real decoder, flow table and judge. A try counts as flagged if any of its flows is novel. The
+ * search divides the largest size by ten until a size is missed, then bisects the logarithm. So an attack missed at its
+ * largest size is *invisible*, even if smaller ones are flagged. Tries of one number draw the same random numbers.
  */
 import { createPacketBatch, createPacketDecoder } from '@oddflow/capture'
 import {

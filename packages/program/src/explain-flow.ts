@@ -1,13 +1,9 @@
 /**
  * Explains a novel flow or row: the features that moved its score, by name, and at most three reasons in words.
  *
- * For an ensemble, a feature's weight is its nats of the score. For other detectors it is the rise of the score when
- * columns take the values of the nearest normal example (explain-score.ts of the detectors). Columns of flow summaries
- * are stated in bytes, packets and times (flow-reasons.ts), those of other feature sets by name.
- *
- * A column with a negligible weight is not a reason; a service that training did not have always is. Without any
- * reason, the flow differs from normal ones as a whole. The words and numbers are the program's; nothing in them is
- * chosen by a device.
+ * For an ensemble, a feature's weight is its nats of the score; for other detectors the rise of the score when columns take
+ * the values of the nearest normal example (explain-score.ts of the detectors). A column with a negligible weight is not a
+ * reason; a service that training did not have always is. No words or numbers are chosen by a device.
  */
 import { type FeatureColumn, type FeatureContract, featureColumns, hasFixedColumns } from '@oddflow/core'
 import {

@@ -1,12 +1,7 @@
 /**
- * Writes files whole or not at all.
- *
- * A command writes to a temporary name next to the target, flushes, and then renames. A fault, a full disk or Ctrl-C
- * leaves the old file (or none) and no half of a new one. A symbolic link stays: the file it names is replaced. Special
- * files such as /dev/stdout or a named pipe cannot be replaced, so they are written directly; "-" is standard output.
- *
- * A kill that cannot be caught (SIGKILL, power) may leave the temporary file, never half a target. The next write to
- * the same target removes it.
+ * Writes files whole or not at all: to a temporary name next to the target, which is flushed and renamed. A symbolic link
+ * stays. Special files such as a named pipe are written directly; "-" is standard output. SIGKILL may leave the temporary
+ * file, which the next write to the target removes.
  */
 
 import { createHash, randomBytes } from 'node:crypto'
@@ -89,10 +84,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/**
- * Reads whole files into memory, with a limit. A model or table of rows is read at once; an endless device or an
- * unsuitable file is refused first. A pipe is read up to the limit.
- */
+/** Whole files in memory. Endless devices and unsuitable files are refused first; a pipe is read up to a limit. */
 
 /** Most that a pipe may hold; its length is not known before. */
 const MAXIMUM_PIPE_BYTES = 256 * 1024 * 1024

@@ -1,15 +1,10 @@
 /**
- * FlowJudge: gives each flow record a verdict under a saved model. Files and live traffic use the same code.
+ * Verdicts on flow records under a saved model, for files and live traffic. Each names its rule:
  *
- * Each verdict names its rule:
- *
- * - `score`: the record has a row; novel iff its score is at or below the model's threshold;
- * - `one-packet`: in feature sets of single packets a flow of one packet has no row; it is novel unless training had
- *   one-packet flows to the same service;
- * - `not-judged`: there is nothing to judge (too few packets in time, or a piece without a row by the authors' rules),
- *   so it is counted and not flagged.
- *
- * The row belongs to the judge; a flow extractor writes to it, so no row is copied or allocated.
+ * - `score`: the record has a row, and is novel if its score is at or below the threshold;
+ * - `one-packet`: under feature sets of single packets, a flow of one packet is novel unless training had one-packet flows
+ *   to the same service;
+ * - `not-judged`: the record has no row for another reason (too few packets in time, or the authors' rules).
  */
 
 import { formatAddress, formatMac, parseIpv4, parseIpv6 } from '@oddflow/capture'

@@ -1,10 +1,9 @@
 /**
  * Reasons in words, of rows of flow summaries: "sent 1.2 MB (usually under 4 kB)", "never saw this service (TCP port 23)".
  *
- * Numbers are shown as a person knows them: bytes, packets and times, by the inverse of the row's logarithms
- * (flow-summary.ts of the flows). Columns that say much the same are one *family*, and a reason is given once a family.
- * "Usually" is the range of the training rows that the flow was compared with, their lowest and highest 1 % aside;
- * "normal" is the normal flow most like this one. Bounds are rounded outwards, so that what is said holds.
+ * Columns that say much the same are one *family*, with one reason. "Usually" is the range of the training rows that the
+ * flow was compared with, without their lowest and highest 1 %; "normal" is the most similar normal flow. Bounds are
+ * rounded outwards.
  */
 import { exp, type FeatureColumn } from '@oddflow/core'
 

@@ -1,14 +1,9 @@
 /**
- * Made attacks: the packets of an attack on or by a device, from small to large.
- *
- * They test what a model would notice, without an attacker or a network: after training (detection-limits.ts), and in a
- * running agent as a self-test. Each attack has one scale, such as bytes or ports.
+ * Made attacks: the packets of an attack on or by a device, from small to large, to test what a model would notice.
  *
  * Shapes follow common programs: single SYNs like zmap and Mirai, OpenSSH's handshake with up to six passwords a
- * connection, TLS on port 443, long names in TXT questions like dnscat2 and iodine. Values that vary in reality (ports,
- * addresses, delays, sizes of handshakes) are drawn from the caller's Rng.
- *
- * Outside hosts are in 198.18.0.0/15 and 2001:2::/48, which RFC 2544 and RFC 5180 reserve for tests.
+ * connection, TLS on port 443, long names in TXT questions like dnscat2 and iodine. Values that vary in reality are drawn
+ * from the caller's Rng. Outside hosts are in 198.18.0.0/15 and 2001:2::/48, reserved for tests (RFC 2544, RFC 5180).
  */
 import type { Rng } from '@oddflow/core'
 import {

@@ -1,10 +1,9 @@
 /**
  * Limits on what a NATS server may make a client hold.
  *
- * The client gathers a line until it ends and a message until it is whole, and goes on gathering after its parser has failed, all
- * without a bound. So each line and each message size is read beside the client's parser, and the connection ends where one is too
- * long. The client then connects again as after any other loss. So it does where a server sends lines that are no messages (PING,
- * PONG, INFO, errors) without end: each is small, and together they take the processor from everything else.
+ * The client gathers lines and messages without a bound, also after its parser has failed. So line and message sizes are
+ * read beside the client's parser, and the connection is closed where one is too long, or where lines that are no messages
+ * (PING, INFO, errors) come without end. The client then connects again.
  */
 import type { Socket } from 'node:net'
 

@@ -7,15 +7,12 @@ import { constants } from 'node:os'
 import { fileError } from './messages.js'
 
 /**
- * Ctrl-C and other signals, while a file is written and while an endless input is read.
+ * Ctrl-C and other signals.
  *
- * During reading and fitting the system handles signals and ends the program at once: nothing is on disk yet, and a
- * handler in JavaScript would wait until the fit is done. From the first write on, a handler takes them. It runs
- * between turns of the event loop, and a write is one turn, so a signal during a write ends the program when the file
- * is whole.
- *
- * A pipe from a recorder ends when someone stops the recorder, and Ctrl-C reaches both programs. So there the first
- * SIGINT or SIGTERM only ends the reading (`stopOnSignals`), and the second ends the program.
+ * During reading and fitting the system ends the program at once: nothing is on disk, and a handler in JavaScript would
+ * wait until the fit is done. From the first write on a handler takes signals; it runs between turns of the event loop, and
+ * a write is one turn, so the file is whole. While an endless input is read, the first SIGINT or SIGTERM only ends the
+ * reading (`stopOnSignals`), and the second ends the program.
  */
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

@@ -147,12 +147,9 @@ export function trainingSetOf(
 }
 
 /**
- * Chooses the rows that are kept from the fit to set the threshold.
- *
- * A threshold from the rows of the fit would promise too few false alarms, so a share of the rows is kept. Rows of one
- * capture resemble each other more than those of the next, and the promise is about future captures. With five captures
- * or more, whole captures are kept until the share is reached (never more than twice the share, nor more than half of
- * the rows left to the fit; otherwise rows are drawn). With fewer, rows are drawn at random.
+ * Rows kept from the fit to set the threshold. Rows of one capture resemble each other more than those of the next, and the
+ * threshold's promise is about future captures. So from five captures on, whole captures are kept until the share is reached
+ * (at most twice the share, and half of the rows left to the fit). Otherwise rows are drawn at random.
  */
 
 export interface CalibrationSplit {

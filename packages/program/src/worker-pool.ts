@@ -1,9 +1,6 @@
 /**
- * Runs jobs in threads: hands a list of jobs one at a time to a few worker threads that run the same script.
- *
- * A thread reports progress as often as it likes, and answers each job once. An OddFlowError from a job keeps its class
- * and ends the run, as does a thread that dies; all threads are stopped before the caller sees the error. Threads die
- * with their process, so signals need no handling here.
+ * Hands jobs one at a time to a few worker threads that run the same script. An OddFlowError from a job keeps its class and
+ * ends the run, as does a thread that dies; all threads are stopped before the caller sees the error.
  */
 
 import { parentPort, Worker, workerData } from 'node:worker_threads'

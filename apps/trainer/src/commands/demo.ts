@@ -1,7 +1,6 @@
 /**
- * `oddflow demo`: the main job on captures that come with OddFlow. Learns from all normal captures but the
- * last, then judges that one and the captures in which something new happens. In those, the packets that the
- * labels' filter selects are the novelty, and the devices' usual traffic around it counts as normal.
+ * `oddflow demo`: learns from all normal captures but the last, then judges that one and the novel captures. In those, the
+ * packets that the labels' filter selects are novel, and the traffic around them counts as normal.
  */
 
 import { existsSync, readFileSync } from 'node:fs'

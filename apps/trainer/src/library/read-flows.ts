@@ -220,6 +220,16 @@ export function blocksOf(source: unknown): AsyncIterable<Uint8Array> | null {
   return null
 }
 
+/** The bytes that are given. Throws ArgumentError for anything else. */
+export async function bytesOf(source: unknown, expected: string): Promise<Uint8Array> {
+  if (source instanceof Uint8Array) return source
+  if (source instanceof ArrayBuffer) return new Uint8Array(source)
+  if (isObject(source) && typeof source.arrayBuffer === 'function') {
+    return new Uint8Array(await (source as unknown as BlobLike).arrayBuffer())
+  }
+  throw new ArgumentError(`source: expected ${expected}, found ${describe(source)}`, 'source')
+}
+
 async function* oneBlock(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes
 }

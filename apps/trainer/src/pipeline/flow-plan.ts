@@ -1,7 +1,4 @@
-/**
- * FlowPlan: options over a recipe, as what the flow library is asked for. Whatever does not go together is
- * refused by its flag before a capture is opened.
- */
+/** Options over a recipe, as the flow library takes them. Options that do not go together are refused by their flag. */
 
 import {
   ArgumentError,
@@ -22,11 +19,7 @@ import { UsageError } from '@oddflow/program'
 import type { FlowFlags } from '../flags.js'
 import type { Recipe } from '../recipes.js'
 
-/**
- * --flow-memory: the bytes that flows may take. Open flows that are streamed have the flow library's default, the
- * same that a watcher has, so that a capture gives the same whether it is read from a file or live; flows that
- * are collected whole (train, extract) have the collector's, which is higher.
- */
+/** --flow-memory. Its default is that of the flow library: of a watcher for streamed flows, higher for collected ones. */
 
 export interface FlowMemory {
   /** The library's default where it is left out. */

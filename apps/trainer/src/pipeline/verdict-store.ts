@@ -1,16 +1,9 @@
 /**
- * VerdictStore: the verdicts of one capture, held until its end, since they are given in the order of first packets
- * and a long flow's verdict comes after those of later ones.
+ * The verdicts of one capture, held until its end, because they are given in the order of first packets.
  *
- * A record takes 96 bytes (an object with its strings takes a thousand). They come in blocks of 32,768, each sorted
- * when it is full. Four blocks are held in memory, 13 MB; what comes after them goes into a scratch file, a sorted run a
- * block, and the runs are merged as the verdicts are asked for, through small buffers. So memory is bounded by about
- * 20 MB however many records there are, and the file by the bound on their number, beyond which reading stops with an
- * error that says what to do. Most captures need no file. Verdicts are made one at a time when they are asked for.
- * What is not to be given out is counted and not kept.
- *
- * Where verdicts are to be explained the rows of novel ones are kept as well, a block in memory and the others in a scratch
- * file of their own, and explained when that is asked for.
+ * A record takes 96 bytes. Records come in blocks of 32,768, sorted when full. Four blocks stay in memory (13 MB), others
+ * go into a scratch file, and all are merged when verdicts are asked for. Memory is bounded by about 20 MB, and the file by
+ * MAXIMUM_RECORDS. Rows of novel verdicts that are to be explained are kept in the same way.
  */
 
 import { closeSync, openSync, readSync, writeSync } from 'node:fs'
@@ -33,7 +26,7 @@ import {
   type VerdictRule,
 } from '@oddflow/program'
 
-/** InputVerdict: what is said of one flow record or one row, and of which it is said. */
+/** The flow of a verdict. */
 
 export interface FlowFacts {
   readonly capture: string
@@ -105,7 +98,7 @@ export function endpoint(address: string, port: number): string {
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
 
-/** ScratchRuns: runs of bytes of one length in a file that is gone when the program is, for what memory is not to hold. */
+/** Runs of bytes of one length in a file that is removed with the program. */
 
 interface ScratchRuns {
   /** Runs in the file. */
@@ -173,9 +166,8 @@ const BLOCKS_IN_MEMORY = 4
 const BUFFER_RECORDS = 512
 
 /**
- * The bytes of a record, in views of several widths: doubles (score, first packet, start, duration, bytes), words
- * (packets, piece, eight of addresses), ports, flags and protocol, the device's MAC address, then a word with the number of
- * the record's row among those kept.
+ * A record in views of several widths: doubles (score, first packet, start, duration, bytes), words (packets, piece, eight
+ * of addresses), ports, flags and protocol, the device's MAC address, then the number of its row among those kept.
  */
 const RECORD_BYTES = 96
 const DOUBLES = RECORD_BYTES / 8

@@ -1,14 +1,9 @@
 /**
  * Text into markup, safely: one tagged template for the whole report.
  *
- * `html` puts every interpolated string through two steps. First, characters that would change how the text
- * around them is read are made visible as their code point, ⟨U+202E⟩: control characters, bidirectional overrides
- * and isolates, zero-width and line-separator characters, tag characters, lone surrogates. Then the five characters that mean something to HTML, XML and attributes are written as numeric
- * or named references that both languages know. Only what `html` itself made goes in unescaped, so markup can
- * be nested but never smuggled in as a string.
- *
- * The result is good in text, in double- or single-quoted attributes and in SVG text. It is not meant for the
- * inside of <style> or <script>: the report has no script and its style holds no data.
+ * `html` makes hidden and reordering characters of interpolated strings visible (⟨U+202E⟩), then escapes the five
+ * characters that mean something to HTML, XML and attributes. Only what `html` itself made goes in as markup. The result is
+ * safe in text and quoted attributes, not inside <style> or <script>.
  */
 
 const brand: unique symbol = Symbol('markup')
@@ -90,9 +85,8 @@ export function cutText(text: string, limit: number): string {
 }
 
 /**
- * The look: one column, a calm type scale, two hues. Every colour is a variable with a light and a dark value,
- * both at WCAG AA contrast (4.5 : 1) as text on the page and on a panel. Charts take the same variables, and
- * their text, drawn in a 400 unit wide box, grows as the box shrinks, so that it stays readable on a phone.
+ * Every colour is a variable with a light and a dark value, both at WCAG AA contrast (4.5 : 1). The text of charts grows
+ * as their box shrinks, so that it stays readable on a phone.
  */
 
 const light = `
@@ -224,11 +218,7 @@ export const standaloneStyle = `
 .chart text { font-size: 11px; }${chartRules}
 `
 
-/**
- * Numbers as people read them: grouped counts, rates in percent, durations and sizes with a fitting unit (held
- * together by no-break spaces), times in UTC. No locale of the machine is asked, so that a page is the same wherever it is made; whatever is not
- * finite becomes "n/a".
- */
+/** Numbers as people read them. The machine's locale is not used, so a page is the same everywhere. */
 
 const absent = 'n/a'
 

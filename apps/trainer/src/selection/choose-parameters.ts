@@ -1,11 +1,20 @@
 /** Training set and labelled inputs → the detector's options, with the parameters that did best among a grid. */
+import { availableParallelism } from 'node:os'
 import { concatRows, DataError, type Matrix, packetView } from '@oddflow/core'
 import type { DetectorOptions, ParameterSelection } from '@oddflow/detectors'
-import { type Candidate, type Selection, type ValidationRows, validationRows } from '@oddflow/evaluation'
+import {
+  bestCandidate,
+  type Candidate,
+  type CandidateResult,
+  candidateGroups,
+  type Selection,
+  validationRows,
+} from '@oddflow/evaluation'
 import {
   FIT_STREAM,
   hashRows,
   originOf,
+  runInWorkers,
   splitTrainingSet,
   type TrainingSet,
   type TrainOptions,
@@ -16,11 +25,10 @@ import { gatheringOf } from '../pipeline/flow-plan.js'
 import { captureInputs, complaints, type ReadOptions } from '../pipeline/read-packets.js'
 import { readRows } from '../pipeline/read-rows.js'
 import { collectFlows, rowsOfFlows } from '../pipeline/score-inputs.js'
-import { selectInWorkers } from './select-in-workers.js'
 import type { SelectionRequest } from './selection-flags.js'
+import type { CandidateNews, SelectionWork } from './selection-worker.js'
 
-/** All candidates of a search as JSON, in the grid's order; no times, so the same search gives the same text. */
-
+/** All candidates of a search as JSON, in the grid's order. */
 function selectionReport(
   { best, results }: Selection,
   candidates: readonly Candidate[],
@@ -48,8 +56,6 @@ function selectionReport(
   return `${JSON.stringify(report, null, 2)}\n`
 }
 
-/** Labelled inputs → validation rows, made as the training rows were: under the contract just learned. */
-
 interface LabelledFiles {
   readonly files: readonly string[]
   readonly filter: ReadOptions['filter']
@@ -59,18 +65,7 @@ interface ReadValidationOptions extends Omit<ReadOptions, 'filter'> {
   readonly continuous: boolean | undefined
 }
 
-/** Throws DataError that begins with the files' names, and what the reading throws. */
-async function readValidation(
-  normal: LabelledFiles,
-  novel: LabelledFiles,
-  contract: TrainingSet['contract'],
-  options: ReadValidationOptions,
-): Promise<ValidationRows> {
-  const normalRows = await readLabelled(normal, contract, options)
-  const novelRows = await readLabelled(novel, contract, options)
-  return validationRows(normalRows, novelRows, contract.dimension)
-}
-
+/** Made under the contract just learned. Throws DataError that begins with the files' names, and what the reading throws. */
 async function readLabelled(
   { files, filter }: LabelledFiles,
   contract: TrainingSet['contract'],
@@ -125,13 +120,16 @@ export async function chooseParameters(
   { training, normal, novel, read }: LabelledInputs,
 ): Promise<ChosenParameters> {
   const { seed, detector } = options
-  const validation = await readValidation(normal, novel, set.contract, read)
+  const { contract } = set
+  const normalRows = await readLabelled(normal, contract, read)
+  const validation = validationRows(normalRows, await readLabelled(novel, contract, read), contract.dimension)
   read.progress.stage('choosing parameters', candidates.length)
   try {
     const { fit: train, split } = splitTrainingSet(set, options)
     const chosen = await selectInWorkers(
       { train, origin: originOf(set, split.fit), validation, candidates, seed, stream: [FIT_STREAM] },
-      { jobs, onProgress: (done) => read.progress.update(done) },
+      jobs,
+      read.progress,
     )
     const novelRows = validation.isNovel.reduce((count, label) => count + label, 0)
     const { best, results } = chosen
@@ -156,4 +154,36 @@ export async function chooseParameters(
   } finally {
     read.progress.stop()
   }
+}
+
+/** Throws DataError if no candidate could be fitted, and as `runInWorkers`. The choice does not depend on the threads. */
+async function selectInWorkers(
+  work: SelectionWork,
+  jobs: number | undefined,
+  progress: Progress,
+): Promise<Selection> {
+  const { train, validation, candidates } = work
+  const results: CandidateResult[] = new Array(candidates.length)
+  let done = 0
+  await runInWorkers<readonly number[], CandidateNews>(candidateGroups(candidates), {
+    script: new URL('./selection-worker.js', import.meta.url),
+    workers: jobs ?? availableParallelism(),
+    data: {
+      ...work,
+      train: inSharedMemory(train),
+      validation: { ...validation, rows: inSharedMemory(validation.rows) },
+    } satisfies SelectionWork,
+    onSaid({ index, result }) {
+      results[index] = result
+      progress.update(++done)
+    },
+  })
+  return { best: bestCandidate(results), results }
+}
+
+/** All threads share it. */
+function inSharedMemory({ rows, cols, data }: Matrix): Matrix {
+  const shared = new Float64Array(new SharedArrayBuffer(data.byteLength))
+  shared.set(data)
+  return { rows, cols, data: shared }
 }
