@@ -197,7 +197,7 @@ describe('too few open files', () => {
       if (code === 0) break
       told++
       expect(stderr, String(limit)).toMatch(/too many open files; (raise|close some or raise) the limit/)
-      expect(stderr).not.toMatch(/fault in OddFlow/)
+      expect(stderr).not.toMatch(/bug in OddFlow/)
     }
     expect(told).toBeGreaterThan(0)
   }, 60_000)

@@ -34,10 +34,10 @@ const kinds: Record<string, (path: string) => void | Promise<void>> = {
 }
 const SAYS: Record<string, RegExp> = {
   'a folder': /cannot read it: is a directory; name a file$/,
-  'a pipe': /is no regular file; give one$/,
-  'a socket': /is no regular file; give one$/,
-  'a device': /is no regular file; give one$/,
-  'a circle': /cannot read it: symbolic links go round in a circle; check the path$/,
+  'a pipe': /is not a regular file; give one$/,
+  'a socket': /is not a regular file; give one$/,
+  'a device': /is not a regular file; give one$/,
+  'a circle': /cannot read it: symbolic links form a loop; check the path$/,
 }
 
 beforeAll(async () => {
@@ -138,7 +138,7 @@ it('the program ends where its configuration is a pipe', async () => {
   execFileSync('mkfifo', [path])
   const { code, stderr } = await agent(['run', '-c', path, '--once'])
   expect(code).toBe(1)
-  expect(stderr).toBe(`oddflow-agent: ${path}: is no regular file; give one\n`)
+  expect(stderr).toBe(`oddflow-agent: ${path}: is not a regular file; give one\n`)
 })
 
 it.each(Object.keys(kinds))('a calibration that is %s in the state folder begins anew', async (kind) => {

@@ -380,7 +380,7 @@ const states = async (folder: string, asNobody = false): Promise<Record<string, 
 
 function expectEnded(ended: Run): Counters {
   expect(ended, ended.stderr).toMatchObject({ code: 0 })
-  expect(ended.stderr).not.toMatch(/fault in OddFlow|\n {4}at /)
+  expect(ended.stderr).not.toMatch(/bug in OddFlow|\n {4}at /)
   const counters = JSON.parse(ended.stdout) as Counters
   expectSums(counters)
   return counters
@@ -467,7 +467,7 @@ it(
       )
       await pause(400 * rng.nextFloat())
       children.at(-1)?.kill('SIGKILL')
-      expect((await ended).stderr).not.toMatch(/damaged|its copy|lost|fault in OddFlow/)
+      expect((await ended).stderr).not.toMatch(/damaged|its copy|lost|bug in OddFlow/)
     }
     expectEnded(await run(folder, flows(600 + 60 * kills, 603 + 60 * kills)))
     expect(heard(folder).notices).toEqual([])
@@ -595,7 +595,7 @@ describe('the state folder itself', () => {
     const ended = await run(folder, LAST, asNobody)
     expect(ended.code).toBe(1)
     expect(ended.stderr.split('\n').at(-2)).toMatch(says)
-    expect(ended.stderr).not.toMatch(/fault in OddFlow/)
+    expect(ended.stderr).not.toMatch(/bug in OddFlow/)
   })
 
   it('that is gone is made, and one that is a link is the folder it leads to, since a person gives its path', async () => {
@@ -750,7 +750,7 @@ describe('commands in a damaged folder in which no agent runs', () => {
         const isList = command[1] === 'list'
         const before = readdirSync(join(folder, 'st'))
         const said = await agent([...command, '--state', join(folder, 'st')], { asNobody })
-        expect(said.stderr, command.join(' ')).not.toMatch(/fault in OddFlow|\n {4}at /)
+        expect(said.stderr, command.join(' ')).not.toMatch(/bug in OddFlow|\n {4}at /)
         expect([0, 1]).toContain(said.code)
         // who only looks changes nothing, so that the next start finds what is damaged
         if (isList) expect(readdirSync(join(folder, 'st'))).toEqual(before)
@@ -832,7 +832,7 @@ describe('commands at the same time, and beside a starting agent', () => {
         agent(['run', '-c', join(folder, 'agent.yaml'), '--read', join(folder, 'in.pcap'), '--once']),
         ...[...words, ...others].map((command) => agent([...command, ...state])),
       ])
-      for (const each of [watched!, ...said]) expect(each.stderr).not.toMatch(/fault in OddFlow|\n {4}at /)
+      for (const each of [watched!, ...said]) expect(each.stderr).not.toMatch(/bug in OddFlow|\n {4}at /)
       expect(watched, watched!.stderr).toMatchObject({ code: 0 })
       const results = said.slice(0, words.length)
       // an agent that ends may have given up its socket in the midst

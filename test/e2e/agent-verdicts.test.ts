@@ -67,7 +67,7 @@ const alertKeys = (events: readonly EveEvent[]): string[] =>
 async function novelKeys(model: string, capture: string): Promise<string[]> {
   const run = await oddflowAmongMany(['score', model, capture, '--format', 'json'], folder)
   if (run.code !== 0) {
-    expect(run.stderr).toMatch(/: no flow in it \(/)
+    expect(run.stderr).toMatch(/: no flows \(/)
     return []
   }
   return jsonLines<ScoredFlow>(run)

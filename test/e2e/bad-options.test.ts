@@ -104,7 +104,7 @@ describe('train', () => {
     const args = ['train', 'forty.csv', './forty.csv', '-o', join(folder, 'twice')]
     const twice = await oddflow(args, { cwd: folder })
     expect(twice.code).toBe(0)
-    expect(twice.stderr).toMatch(/warning: \.\/forty\.csv: is the same as forty\.csv; .*leave one out/)
+    expect(twice.stderr).toMatch(/warning: \.\/forty\.csv: is a copy of forty\.csv; .*leave one out/)
     expect(twice.stdout).toContain('rows drawn at random: 16 of 80 rows, 20 % (asked: 20 %)\n')
     const six = Array.from({ length: 6 }, (_, i) => `six-${i}.csv`)
     six.forEach((name, i) => {
@@ -112,7 +112,7 @@ describe('train', () => {
       writeFileSync(join(folder, name), `${lines.join('\n')}\n`)
     })
     const whole = await oddflow(['train', ...six, '-o', join(folder, 'six')], { cwd: folder })
-    expect(whole.stderr).not.toContain('is the same as')
+    expect(whole.stderr).not.toContain('is a copy of')
     expect(whole.stdout).toContain('2 whole inputs: 40 of 120 rows, 33.3 % (asked: 20 %)\n')
   })
 

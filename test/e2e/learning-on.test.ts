@@ -133,7 +133,7 @@ describe('update', () => {
 
   it('leaves a journal that is there alone', async () => {
     const args = ['update', model, normal, '-o', at('never.oddflow'), '--journal', at('b.jsonl')]
-    await refuses(args, { code: 2, says: /--journal .*b\.jsonl: is there already/, folder })
+    await refuses(args, { code: 2, says: /--journal .*b\.jsonl: exists already/, folder })
   })
 
   it.each([

@@ -104,7 +104,7 @@ describe('a search over rows', () => {
   it('warns of rows that are trained on as well', async () => {
     const args = search('warned', '--k', '1')
     args[args.indexOf(at('normal.csv'))] = at('train.csv')
-    expect((await succeeds(args)).stderr).toMatch(/warning: .*train\.csv: is trained on as well/)
+    expect((await succeeds(args)).stderr).toMatch(/warning: .*train\.csv: is also a training input/)
   })
 })
 

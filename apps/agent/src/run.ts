@@ -365,7 +365,7 @@ function report(error: unknown): number {
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
   process.stderr.write(
-    `oddflow-agent: a fault in OddFlow itself; please report it with the command and this text:\n${text}\n`,
+    `oddflow-agent: a bug in OddFlow; please report it with the command and this text:\n${text}\n`,
   )
   return 1
 }

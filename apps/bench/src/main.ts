@@ -36,7 +36,7 @@ function report(error: unknown): number {
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
   process.stderr.write(
-    `oddflow-bench: a fault in OddFlow itself; please report it with the command and this text:\n${text}\n`,
+    `oddflow-bench: a bug in OddFlow; please report it with the command and this text:\n${text}\n`,
   )
   return 1
 }

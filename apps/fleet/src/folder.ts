@@ -191,7 +191,7 @@ export function enroll(folder: string, name: string, seedFile: string, group: st
     }
   }
   if (!existsSync(join(folder, 'gateways'))) {
-    throw new UsageError(`${folder}: is no folder of a server; run oddflow-fleet serve first`)
+    throw new UsageError(`${folder}: is not a fleet folder; run oddflow-fleet serve first`)
   }
   const key = nkeys.createUser()
   const path = join(folder, 'gateways', name)

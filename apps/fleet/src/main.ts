@@ -200,8 +200,8 @@ function serveCommand(): Command {
       '--folder <folder>',
       'keys, certificates, configuration and stored events; made at the first start',
     )
-    .option('--listen <host:port>', 'where gateways connect', '0.0.0.0:4222')
-    .option('--page <host:port>', 'where the page and the metrics are', '127.0.0.1:9480')
+    .option('--listen <host:port>', 'address where gateways connect', '0.0.0.0:4222')
+    .option('--page <host:port>', 'address of the page and the metrics', '127.0.0.1:9480')
     .option(
       '--host <names>',
       'further names or addresses of this machine for its certificate, separated by commas',
@@ -221,7 +221,7 @@ function enrollCommand(): Command {
     .argument('<gateway>', 'name of the gateway')
     .requiredOption('--folder <folder>', 'folder of oddflow-fleet serve')
     .requiredOption('--seed <file>', "new file for the secret seed: the agent's seedFile")
-    .option('--group <name>', 'group whose models the gateway takes too')
+    .option('--group <name>', 'group whose models the gateway accepts too')
     .action((gateway: string, { folder, seed, group }: { folder: string; seed: string; group?: string }) => {
       enroll(folder, gateway, seed, group ?? null)
       const models = group === undefined ? '' : `, models: true, group: ${group}`
@@ -284,13 +284,18 @@ function publishCommand(): Command {
     'Sign a model and offer it to a gateway or a group, to a few gateways of the group first.',
   )
     .argument('<model>', 'model file that oddflow train wrote')
-    .option('--gateway <name>', 'offer it to this gateway')
-    .option('--group <name>', 'offer it to the gateways of this group')
+    .option('--gateway <name>', 'offer the model to this gateway')
+    .option('--group <name>', 'offer the model to the gateways of this group')
     .requiredOption('--key <file>', 'private key (Ed25519, PEM); it never leaves this machine')
-    .option('--canaries <percent>', 'gateways of the group that get it first', numberIn(0, 100), 10)
+    .option(
+      '--canaries <percent>',
+      'percent of the gateways of the group that get the model first',
+      numberIn(0, 100),
+      10,
+    )
     .option(
       '--shadow-minutes <minutes>',
-      'how long it judges in shadow, beside the model in use, before it is used',
+      'minutes in which the model judges beside the one in use, before it is used',
       numberIn(0, 10_080),
       60,
     )
@@ -328,10 +333,10 @@ function rolloutCommand(): Command {
     .option('--group <name>', 'the model that is offered to this group')
     .option(
       '--follow',
-      'keep running: after --canary-hours offer it to all gateways, or roll it back; end when this is done',
+      'keep running: after --canary-hours, offer the model to all gateways or roll it back; then end',
     )
-    .option('--canary-hours <hours>', 'how long only canaries have it', numberIn(0, 720), 24)
-    .option('--to-all', 'offer it to all gateways of the group now')
+    .option('--canary-hours <hours>', 'hours until other gateways get the model too', numberIn(0, 720), 24)
+    .option('--to-all', 'offer the model to all gateways of the group now')
     .option('--roll-back', 'offer the last good model in its place now')
     .option('--json', 'print one JSON object a line')
     .action(async (options: RolloutOptions) => {
@@ -384,7 +389,7 @@ function rolloutText(progress: RolloutProgress): string {
   const { shadow, proving, inUse, refused, rolledBack, using } = progress
   const model = sha256 === null ? 'the configured model' : sha256.slice(0, 16)
   const lines = [
-    `${target}: version ${version} (${model}), offered to ${offered} of ${gateways} gateways (${(100 * share).toFixed(0)} %): ${notReached} not reached, ${shadow} in shadow, ${proving} proving, ${inUse} in use, ${refused} refused, ${rolledBack} went back; ${plural(using, 'gateway')} use it`,
+    `${target}: version ${version} (${model}), offered to ${offered} of ${gateways} gateways (${(100 * share).toFixed(0)} %): ${notReached} not reached, ${shadow} in shadow, ${proving} proving, ${inUse} in use, ${refused} refused, ${rolledBack} rolled back; ${plural(using, 'gateway')} use it`,
     ...reasons.map((reason) => `  ${printable(reason)}`),
   ]
   return lines.join('\n')

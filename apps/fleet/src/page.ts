@@ -73,7 +73,7 @@ export async function startPage(
         response.setHeader('set-cookie', `${COOKIE}=${token}; HttpOnly; SameSite=Strict; Path=/`)
         response.writeHead(303, { location: '/' }).end()
       }
-    } else if (!isRead) send(response, 405, 'text/plain', 'can only be read\n')
+    } else if (!isRead) send(response, 405, 'text/plain', 'only GET and HEAD\n')
     else if (path !== '/' && path !== '/metrics')
       send(response, 404, 'text/plain', '/, /metrics and /healthz\n')
     else if (!isSignedIn(request)) {

@@ -122,7 +122,7 @@ class Worker {
     }
     try {
       if (message.info.deliveryCount > MAXIMUM_DELIVERIES) {
-        throw unusable(`given to ${MAXIMUM_DELIVERIES} workers, of which none finished`)
+        throw unusable(`${MAXIMUM_DELIVERIES} workers took it, and none finished`)
       }
       const outcome = await this.#scoreJob(job)
       if (outcome === null) {
@@ -252,7 +252,7 @@ function pathOf({ name, sizeBytes, modifiedMillis }: Job, captures: string | und
     const root = realpathSync(captures)
     path = realpathSync(join(root, name))
     if (!path.startsWith(root.endsWith('/') ? root : `${root}/`))
-      throw unusable('leads out of the folder of captures')
+      throw unusable('is outside the folder of captures')
     const { size, mtimeMs } = statSync(path)
     if (size !== sizeBytes || mtimeMs !== modifiedMillis) {
       throw unusable('has changed since it was submitted; submit it again')

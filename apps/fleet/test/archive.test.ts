@@ -263,7 +263,7 @@ describe.runIf(hasNatsServer)('an archive', () => {
       const worked = run('work', '--captures', at('small'), '--results', at('small-results'), '--until-empty')
       expect(worked.stderr.match(/a message of the queue is dropped/g)).toHaveLength(4)
       expect(worked.stderr).toContain('link.pcap: set aside')
-      expect(worked.stderr).toContain('leads out of the folder of captures')
+      expect(worked.stderr).toContain('is outside the folder of captures')
       expect(readdirSync(at('small-results'))).toEqual([])
       const after = JSON.parse(run('status', '--json').stdout) as { done: number; failed: number }
       expect([after.done, after.failed]).toEqual([before.done, before.failed + 1])

@@ -198,7 +198,7 @@ describe.runIf(hasNatsServer)('models for gateways', () => {
     await report('kitchen', stateOf('in-use', version, { inUse: { version, sha256: sha256Of('two') } }))
     await report('cellar', stateOf('waiting', version - 1))
     expect(run('rollout', '--group', 'home').stdout).toMatch(
-      /offered to 2 of 2 gateways \(100 %\): 1 not reached, .* 1 in use, 0 refused, 0 went back; 1 gateway use/,
+      /offered to 2 of 2 gateways \(100 %\): 1 not reached, .* 1 in use, 0 refused, 0 rolled back; 1 gateway use/,
     )
     await report('cellar', stateOf('waiting', version))
     expect(run('rollout', '--group', 'home').stdout).toMatch(/offered to 2 of 2 .*: 1 not reached, /)

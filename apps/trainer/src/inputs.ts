@@ -46,9 +46,7 @@ export function nameInputs(paths: readonly string[]): string {
 
 /** Captures without a single flow of the transports asked for: the wrong interface, or a filter that fits nothing. */
 export function noFlowIn(paths: readonly string[], packets: string): DataError {
-  return new DataError(
-    `${nameInputs(paths)}: no flow in it (${packets}); check what was captured, and the filter`,
-  )
+  return new DataError(`${nameInputs(paths)}: no flows (${packets}); check the capture and the filter`)
 }
 
 /** Runs `work`; a DataError from it is thrown with the inputs' names before its message. */
@@ -86,7 +84,7 @@ export async function withProgress<T>(work: (progress: Progress) => Promise<T>):
 export function warnOfBareRows(saved: SavedModel, kind: InputKind): void {
   if (kind === 'rows' && saved.contract.featureSet !== 'rows') {
     warn(
-      'rows carry no feature contract, so only their width is checked, and the names of features that a .csv begins with: use rows of extract --model',
+      'rows carry no feature contract: only their number of columns and the column names of a .csv are checked; use rows that oddflow extract --model writes',
     )
   }
 }

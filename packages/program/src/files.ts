@@ -138,13 +138,13 @@ export function readFileBounded(
 }
 
 function notRegular(path: string): FileError {
-  return new FileError('file.special', `${path}: is no regular file; give one`)
+  return new FileError('file.special', `${path}: is not a regular file; give one`)
 }
 
 function tooLong(path: string, bound: number): FileError {
   return new FileError(
     'file.too-long',
-    `${path}: is longer than ${bound} bytes, the most that is read; give a smaller file`,
+    `${path}: is longer than ${bound} bytes, the limit; give a smaller file`,
   )
 }
 

@@ -52,12 +52,12 @@ const ADVICE: Record<string, string> = {
   ENOENT: 'no such file or folder; check the path',
   EISDIR: 'is a directory; name a file',
   ENOTDIR: 'a part of the path is not a folder; check the path',
-  EACCES: 'permission denied; check who may use it',
-  EPERM: 'not permitted; check who may use it',
+  EACCES: 'permission denied; check its owner and mode',
+  EPERM: 'not permitted; check its owner and mode',
   ENOSPC: 'no space left; free some or choose another place',
   EROFS: 'the file system is read-only; choose another place',
   EMFILE: 'too many open files; close some or raise the limit (ulimit -n)',
-  ELOOP: 'symbolic links go round in a circle; check the path',
+  ELOOP: 'symbolic links form a loop; check the path',
   ENAMETOOLONG: 'the name is too long; choose a shorter one',
 }
 

@@ -117,13 +117,13 @@ function checkHead(path: string, head: Uint8Array, sizeBytes: number): void {
     throw inFile(path, new FormatError('model-file', message, place))
   }
   const magic = Buffer.from(head.subarray(0, 4)).toString('hex')
-  if (CAPTURE_MAGICS.has(magic)) refuse('this is a capture; the model comes first, then what it is to judge')
-  if (magic === NPY_MAGIC) refuse('this is a .npy file, not a model; the model comes first, then the rows')
+  if (CAPTURE_MAGICS.has(magic)) refuse('this is a capture; give the model first, then the inputs')
+  if (magic === NPY_MAGIC) refuse('this is a .npy file, not a model; give the model first, then the rows')
   if (head.length < 9) return
   const headerBytes = Buffer.from(head).readBigUInt64LE(0)
   if (head[8] !== 0x7b || headerBytes > BigInt(sizeBytes)) {
     refuse(
-      'no model: expected 8 bytes of header length, then "{"; give a whole model file that oddflow train wrote',
+      'not a model: expected 8 bytes of header length, then "{"; give a whole model file that oddflow train wrote',
       { offsetBytes: 8 },
     )
   }

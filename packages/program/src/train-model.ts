@@ -278,7 +278,7 @@ export function splitTrainingSet(
 ): SplitTrainingSet {
   if (rows.rows < LEAST_ROWS) {
     throw new DataError(
-      `only ${rows.rows === 1 ? '1 flow or row' : `${rows.rows} flows or rows`} to learn from, at least ${LEAST_ROWS} are needed (a hundred and more make a useful model): train on a longer capture or on more of them`,
+      `only ${rows.rows === 1 ? '1 flow or row' : `${rows.rows} flows or rows`} to learn from; at least ${LEAST_ROWS} are needed, and a hundred or more for a useful model: train on a longer capture or on more captures`,
     )
   }
   if (DETECTORS[checkParameters(detector).detector].holdsRowsOut) {

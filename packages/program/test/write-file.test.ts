@@ -99,7 +99,7 @@ describe('checkWritable', () => {
     fs.writeFileSync(path, 'old')
     expect(() => checkWritable(join(path, 'model'))).toThrow(/not a folder/)
     fs.symlinkSync('round', join(folder, 'round'))
-    expect(() => checkWritable(join(folder, 'round'))).toThrow(/in a circle/)
+    expect(() => checkWritable(join(folder, 'round'))).toThrow(/form a loop/)
     expect(text(path)).toBe('old')
     expect(fs.readdirSync(folder).sort()).toEqual(['model', 'round'])
   })

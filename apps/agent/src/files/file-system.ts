@@ -90,7 +90,8 @@ async function openRegular(path: string, mode: 'read' | 'read-write' | 'follow')
       )
     }
     // what the system says of a socket
-    if (hasCode(error, 'ENXIO')) throw new FileError('file.special', `${path}: is no regular file; give one`)
+    if (hasCode(error, 'ENXIO'))
+      throw new FileError('file.special', `${path}: is not a regular file; give one`)
     throw fileError('read', path, error)
   }
 }

@@ -34,7 +34,7 @@ export async function drift(
   } else for (const line of describe(modelPath, report)) out.line(line)
   out.flush()
   if (report.rows < FEW_ROWS)
-    warn(`only ${plural(report.rows, 'row')}: signals of so few come and go; give more traffic`)
+    warn(`only ${plural(report.rows, 'row')}: too few for a reliable result; give more traffic`)
   notePackets(counters, reads)
 }
 
@@ -46,11 +46,11 @@ function describe(path: string, r: DriftReport): string[] {
   const lines = [
     `${printable(path)}: ${r.drifted ? 'the traffic has drifted from the model' : 'no drift'}`,
     `  rows             ${r.rows}`,
-    `  novel            ${percent(r.novelShare)} (promised: at most ${percent(r.novelBound)} of normal ones)`,
+    `  novel            ${percent(r.novelShare)} (expected: at most ${percent(r.novelBound)} of normal rows)`,
   ]
   if (r.distance !== null && r.medianP !== null) {
     lines.push(
-      `  scores           ${percent(r.distance)} of the rows too many are low, median p ${r.medianP.toFixed(2)} (0.50 without drift)`,
+      `  scores           ${percent(r.distance)} more rows than expected have low scores; median p ${r.medianP.toFixed(2)} (0.50 without drift)`,
     )
   }
   if (r.unseenShare !== null) lines.push(`  out of sight     ${percent(r.unseenShare)} (K ≈ 0)`)

@@ -264,7 +264,7 @@ function evaluationJson(evaluation: Evaluation): Record<string, unknown> {
 
 export function describeEvaluation(evaluation: Evaluation): string[] {
   const { auc, normalScores, novelScores } = evaluation
-  const rate = (value: number | null): string => (value === null ? 'none to tell from' : percent(value))
+  const rate = (value: number | null): string => (value === null ? 'no flows' : percent(value))
   const lines = [
     `normal: ${normalScores.length} scored flows or rows; novel: ${novelScores.length}`,
     `AUC                   ${auc === null ? 'undefined: scores of both kinds are needed' : formatBelowOne(auc, 4)}`,

@@ -147,7 +147,7 @@ export interface ExtractCommandOptions extends CaptureFlags, FlowFlags {
 
 export async function extract(files: readonly string[], options: ExtractCommandOptions): Promise<void> {
   if (inputKindOfAll(files) === 'rows')
-    throw new UsageError(`${files[0]}: extract reads captures, and this is rows already`)
+    throw new UsageError(`${files[0]}: extract reads captures, and this is a file of rows`)
   if (options.flows === true) return extractFlows(files, options)
   const encode = encoderFor(options.output)
   const reading = readingFrom(options)

@@ -78,7 +78,7 @@ interface InfoCommandOptions extends CaptureFlags {
 
 export async function info(files: readonly string[], options: InfoCommandOptions): Promise<void> {
   if (inputKindOfAll(files) === 'rows')
-    throw new UsageError(`${files[0]}: info reads captures, and this is rows`)
+    throw new UsageError(`${files[0]}: info reads captures, and this is a file of rows`)
   const out = createLineWriter()
   const reading = {
     filter: filterFrom(options.filter),

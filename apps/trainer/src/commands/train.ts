@@ -155,13 +155,13 @@ function inputWarnings(files: readonly string[], selectNormal: readonly string[]
   return [
     ...repeatedFiles(files).map(
       ([copy, first]) =>
-        `${copy}: is the same as ${first}; its rows count twice, and one copy calibrates a fit to the other: leave one out`,
+        `${copy}: is a copy of ${first}; its rows count twice, and one copy calibrates a fit to the other: leave one out`,
     ),
     ...selectNormal
       .filter((path) => files.includes(path))
       .map(
         (file) =>
-          `${file}: is trained on as well, so it flatters every candidate; choose by other normal traffic`,
+          `${file}: is also a training input, so the AUC of every candidate is too high; give other normal traffic`,
       ),
   ]
 }

@@ -185,7 +185,7 @@ function refuseMixtureOptions(options: UpdateCommandOptions): void {
   }
   if (options.assumeNormal !== true) {
     throw new UsageError(
-      'an ensemble learns on only from rows that you state to be normal: check them with oddflow score, then give --assume-normal',
+      'an ensemble can only be updated with rows that you state to be normal: check them with oddflow score, then give --assume-normal',
     )
   }
 }
@@ -284,7 +284,7 @@ async function updateOfMixture(
     const warnings = [...limits.warnings]
     if (facts.refusedRounds > 0) {
       warnings.push(
-        `the guard undid ${plural(facts.refusedRounds, 'round')} of ${plural(facts.refused, 'row')}: ${whyRefused(rounds, learnedWith.guard)}; look at what was fed, and see --guard-noveltyLoss, --guard-moved and --no-guard`,
+        `the guard undid ${plural(facts.refusedRounds, 'round')} of ${plural(facts.refused, 'row')}: ${whyRefused(rounds, learnedWith.guard)}; check the inputs, or accept such rounds with --no-guard`,
       )
     }
     if (learnedWith.guard === null && options.guard !== false) {
@@ -298,7 +298,7 @@ async function updateOfMixture(
       details: { roundReports: rounds },
       lines: [
         `${printable(facts.model)}: ${facts.bytes} bytes`,
-        `  rows        ${facts.rows}: ${novel} novel as they came, ${novelToFrozen} to the model as it was trained`,
+        `  rows        ${facts.rows}: ${novel} novel on arrival, ${novelToFrozen} novel to the model as first trained`,
         `  learned     ${facts.learnt} in ${plural(facts.rounds, 'round')}; ${facts.heldBack} kept for the threshold, ${facts.held} held, ${facts.confirmed} confirmed, ${facts.disregarded} disregarded, ${facts.refused} refused`,
         `  mixture     ${facts.componentsBefore} → ${plural(facts.components, 'Gaussian')}`,
         ...(facts.landmarks > 0
@@ -325,7 +325,7 @@ function whyRefused(rounds: readonly RoundReport[], guard: GuardBounds | null): 
       ? [`up to ${percent(noveltyLoss)} of the rows that must stay novel would become normal`]
       : []),
     ...(guard !== null && falsePositiveRise > guard.maximumFalsePositiveRise
-      ? [`up to ${percent(falsePositiveRise)} of the rows known to be normal would pass for novel`]
+      ? [`up to ${percent(falsePositiveRise)} of the rows known to be normal would become novel`]
       : []),
   ]
   if (refused.length < rounds.filter((round) => round.refused).length) {
@@ -343,7 +343,7 @@ const landmarksOf = ({ detector }: SavedModel): number =>
 function openJournal(path: string): { readonly write: (line: string) => void; readonly close: () => void } {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found?.isFile() === true) {
-    throw new UsageError(`--journal ${path}: is there already, for undoing another update; name a new file`)
+    throw new UsageError(`--journal ${path}: exists already, and can undo another update; name a new file`)
   }
   const doing = <T>(work: () => T): T => {
     try {

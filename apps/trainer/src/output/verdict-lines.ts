@@ -34,7 +34,7 @@ export function describeVerdicts(counts: readonly VerdictCounts[], kind: InputKi
   ]
   const byRule = sum('onePacket') === 0 ? '' : ` (${rules.join(', ')})`
   const notJudged = sum('notJudged')
-  return `${what}: ${sum('novel')} novel${byRule}${notJudged > 0 ? `; ${notJudged} not judged (no row is made of them)` : ''}`
+  return `${what}: ${sum('novel')} novel${byRule}${notJudged > 0 ? `; ${notJudged} not judged (without a row)` : ''}`
 }
 
 /** @param reads what was read, by which link types that are not supported are named */
@@ -56,7 +56,7 @@ export function describePackets(counters: FlowCounters, reads: readonly CaptureR
   }
   if (counters.timestampBackwards > 0) {
     parts.push(
-      `${plural(counters.timestampBackwards, 'packet')} with a time before the one before it (taken as simultaneous)`,
+      `${plural(counters.timestampBackwards, 'packet')} earlier than the packet before (treated as simultaneous)`,
     )
   }
   parts.push(...describeOrder(counters))

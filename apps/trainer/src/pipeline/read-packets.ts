@@ -181,12 +181,12 @@ export function complaints({ end, name: input, packets, decoded, check, stoppedB
   }
   if (decoded.nestingExceededPackets > 0) {
     lines.push(
-      `${name}: ${plural(decoded.nestingExceededPackets, 'packet')} with more tunnels in each other than are opened`,
+      `${name}: ${plural(decoded.nestingExceededPackets, 'packet')} with more nested tunnels than are opened`,
     )
   }
   if (decoded.evictedDatagrams > 0) {
     lines.push(
-      `${name}: ${plural(decoded.evictedDatagrams, 'datagram')} forgotten before all their fragments came, for lack of room`,
+      `${name}: ${plural(decoded.evictedDatagrams, 'datagram')} dropped before all their fragments arrived, for lack of memory`,
     )
   }
   return lines
@@ -203,7 +203,7 @@ export function describeView(reads: readonly CaptureRead[]): string | null {
   if (opened > 0) parts.push(`${plural(opened, 'packet')} taken out of tunnels`)
   if (joined + unjoined > 0) {
     parts.push(
-      `${plural(joined, 'later fragment')} joined to their flow${unjoined > 0 ? `, ${unjoined} not: their first was not seen before` : ''}`,
+      `${plural(joined, 'later fragment')} joined to their flow${unjoined > 0 ? `, ${unjoined} without a first fragment before them` : ''}`,
     )
   }
   return parts.length === 0 ? null : parts.join('; ')

@@ -50,7 +50,7 @@ export function readTrainingRows(files: readonly string[], warn: (message: strin
     if (categoryColumn !== (columns?.categoryColumn ?? null)) {
       const [named, other] = categoryColumn === null ? [files[0], files[i]] : [files[i], files[0]]
       throw new ArgumentError(
-        `${other}: no column is named service, or another than in ${named}; train on rows of one kind, each .csv with its line of names`,
+        `${other}: its service column is missing, or in another place than in ${named}; train on rows of one kind, each .csv with its line of names`,
       )
     }
     if (columnNames === null && endsWithServices(matrix)) {

@@ -86,7 +86,7 @@ const MAXIMUM_NUMBERS = 2 ** 27
 export function checkRowsFit(rows: number, { dimension, featureSet }: FlowContract): void {
   if (rows * dimension <= MAXIMUM_NUMBERS) return
   throw new DataError(
-    `${rows} rows of ${dimension} numbers (${featureSet}) are more than ${MAXIMUM_NUMBERS} numbers, the most that are held: take fewer or shorter captures, or --filter`,
+    `${rows} rows of ${dimension} numbers (${featureSet}) exceed the limit of ${MAXIMUM_NUMBERS} numbers: use fewer or shorter captures, or --filter`,
   )
 }
 

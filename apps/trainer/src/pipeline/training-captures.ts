@@ -111,7 +111,7 @@ export async function readRowsOfCaptures(
 
 function tooManyFlows(inputs: readonly CaptureInput[], bytes: number): DataError {
   return new DataError(
-    `${nameInputs(namesOf(inputs))}: more flows at a time than ${bytes} bytes hold: take fewer or shorter captures, filter packets, or allow more memory (--filter, --flow-memory)`,
+    `${nameInputs(namesOf(inputs))}: more flows are open at once than fit into ${bytes} bytes: use fewer or shorter captures, a --filter, or a larger --flow-memory`,
     'memoryBytes',
   )
 }

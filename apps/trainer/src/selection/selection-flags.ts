@@ -55,11 +55,11 @@ export function selectionFrom(flags: SelectionFlags, detector: DetectorOptions):
   const { selectNormal: normal, selectNovel: novel } = flags
   if (normal === undefined && novel === undefined) {
     const flag = givenFlag(flags, ['selectNovelFilter', 'jobs', 'selectionReport'])
-    if (flag !== undefined) throw new UsageError(`${flag}: applies with --select-normal and --select-novel`)
+    if (flag !== undefined) throw new UsageError(`${flag}: needs --select-normal and --select-novel`)
     return null
   }
-  if (normal === undefined) throw new UsageError('--select-novel: needs --select-normal beside it')
-  if (novel === undefined) throw new UsageError('--select-normal: needs --select-novel beside it')
+  if (normal === undefined) throw new UsageError('--select-novel: needs --select-normal too')
+  if (novel === undefined) throw new UsageError('--select-normal: needs --select-novel too')
   const { jobs, selectionReport: report } = flags
   if (jobs !== undefined && !(jobs >= 1 && jobs <= MAXIMUM_JOBS)) {
     throw new UsageError(`--jobs ${jobs}: expected a whole number from 1 to ${MAXIMUM_JOBS}`)

@@ -83,7 +83,9 @@ it('warns of services without names, and refuses files that differ in them', () 
     [named, bare],
     [bare, named],
   ]) {
-    expect(() => read(...files)).toThrow(/bare\.csv: no column is named service, or another than in .*a\.csv/)
+    expect(() => read(...files)).toThrow(
+      /bare\.csv: its service column is missing, or in another place than in .*a\.csv/,
+    )
   }
   expect(() => read(named, csv('a,b\n1,2'))).toThrow(/rows of 2 numbers, but .*a\.csv has rows of 20/)
 })

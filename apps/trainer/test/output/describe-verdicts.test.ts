@@ -38,7 +38,7 @@ describe('countVerdicts and describeVerdicts', () => {
 
   it('say so over several inputs', () => {
     expect(describeVerdicts([counts, counts], 'capture')).toBe(
-      '12 flow records: 6 novel (2 of 4 by score, 4 of 6 one-packet flows by service); 2 not judged (no row is made of them)',
+      '12 flow records: 6 novel (2 of 4 by score, 4 of 6 one-packet flows by service); 2 not judged (without a row)',
     )
     expect(describeVerdicts([countVerdicts([rowVerdict()])], 'rows')).toBe('1 row: 0 novel')
     expect(describeVerdicts([countVerdicts([flowVerdict()])], 'capture')).toBe('1 flow record: 1 novel')

@@ -47,7 +47,7 @@ describe('collecting a capture', () => {
     const contract = { dimension: 770, featureSet: 'header-bits' } as FlowContract
     expect(() => checkRowsFit(174_000, contract)).not.toThrow()
     expect(() => checkRowsFit(175_000, contract)).toThrow(
-      /^175000 rows of 770 numbers \(header-bits\) are more than/,
+      /^175000 rows of 770 numbers \(header-bits\) exceed/,
     )
   })
 

@@ -68,7 +68,7 @@ describe('--flow-memory', () => {
     await expect(
       readTrainingCaptures(inputs, plan, 'none', { ...options, flowMemoryBytes: 1024 * 1024 }),
     ).rejects.toThrow(
-      /^.*flood-10000\.pcap: more flows at a time than 1048576 bytes hold: .*--flow-memory\)$/,
+      /^.*flood-10000\.pcap: more flows are open at once than fit into 1048576 bytes: .*--flow-memory$/,
     )
   })
 
@@ -80,7 +80,7 @@ describe('--flow-memory', () => {
     expect(readFileSync(rows, 'utf8').trimEnd().split('\n')).toHaveLength(11)
     const tooMany = writeFlood(10_000)
     await expect(extract([tooMany], { output: rows, flowMemory })).rejects.toThrow(
-      /flood-10000\.pcap: more flows at a time than 524288 bytes hold: .*--flow-memory\)$/,
+      /flood-10000\.pcap: more flows are open at once than fit into 524288 bytes: .*--flow-memory$/,
     )
   })
 

@@ -33,8 +33,8 @@ describe('selectionFrom', () => {
   })
 
   it.each<[string, string, DetectorOptions | undefined]>([
-    ['--jobs: applies with --select-normal and --select-novel', '--jobs 2', undefined],
-    ['--selection-report: applies with', '--selection-report r.json', undefined],
+    ['--jobs: needs --select-normal and --select-novel', '--jobs 2', undefined],
+    ['--selection-report: needs --select-normal', '--selection-report r.json', undefined],
     ['--select-normal: needs --select-novel', '--select-normal a.npy', undefined],
     ['--select-novel: needs --select-normal', '--select-novel a.npy', undefined],
     ['--jobs 0: expected a whole number from 1 to 256', `${BOTH} --jobs 0`, undefined],
