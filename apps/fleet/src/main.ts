@@ -9,16 +9,16 @@ import {
   createLineWriter,
   createMessages,
   jsonLine,
-  OutputClosed,
   oneLineErrors,
   printable,
+  reportFailure,
   stopOnSignals,
   stoppedExitCode,
   UsageError,
 } from '@oddflow/program'
 import { completionCommand } from '@oddflow/program/completion'
 import { createProgress } from '@oddflow/program/progress'
-import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError } from 'commander'
 import { type Archive, openArchive, rest, type ServerOptions, WAIT_SCALE, wordsOf } from './archive.js'
 import { enroll, gatewaysUrlIn, loginOf } from './folder.js'
 import { type Gateway, listGateways, prepareGateways, readEvents } from './gateways.js'
@@ -428,24 +428,11 @@ async function withArchive(options: GivenServer, use: (archive: Archive) => Prom
 }
 
 function report(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-  // a reader that has enough: … | head
-  if (error instanceof OutputClosed) return 0
-  if (error instanceof UsageError) {
-    messages.complain(error.message)
-    return 2
-  }
-  if (error instanceof OddFlowError) {
-    messages.complain(error.message)
-    return 1
-  }
-  if ([JetStreamError, ConnectionError, RequestError, TimeoutError].some((kind) => error instanceof kind)) {
-    messages.complain(`the server: ${wordsOf(error)}`)
-    return 1
-  }
-  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  process.stderr.write(
-    `oddflow-fleet: a bug in OddFlow; please report it with the command and this text:\n${text}\n`,
+  const isServers = [JetStreamError, ConnectionError, RequestError, TimeoutError].some(
+    (kind) => error instanceof kind,
   )
-  return 1
+  return reportFailure(
+    'oddflow-fleet',
+    isServers ? new OddFlowError('fleet.server', `the server: ${wordsOf(error)}`) : error,
+  )
 }

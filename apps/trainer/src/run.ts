@@ -2,13 +2,11 @@
  * One command line, from arguments to exit code: 0 done, 1 the input or the data is unusable, 2 the command line is wrong,
  * 128 + its number if a signal ended the reading. An error is one line on standard error; a stack trace means a bug.
  */
-import { OddFlowError } from '@oddflow/core'
-import { OutputClosed, oneLineErrors, stoppedExitCode, UsageError } from '@oddflow/program'
+import { oneLineErrors, reportFailure, stoppedExitCode } from '@oddflow/program'
 import { completionCommand } from '@oddflow/program/completion'
-import { Command, CommanderError } from 'commander'
+import { Command } from 'commander'
 import { COMMANDS } from './command-line.js'
 import { INPUT_HELP } from './flags.js'
-import { complain } from './inputs.js'
 import { VERSION } from './version.js'
 
 export function createProgram(): Command {
@@ -48,28 +46,9 @@ export async function run(argv: readonly string[]): Promise<void> {
   try {
     await createProgram().parseAsync(argv)
   } catch (error) {
-    process.exitCode = report(error)
+    process.exitCode = reportFailure('oddflow', error)
   }
   // what was stopped is done, and a pipe that is still open must not keep the process
   const stopped = stoppedExitCode()
   if (stopped !== null) process.exit(stopped)
-}
-
-function report(error: unknown): number {
-  if (error instanceof OutputClosed) return 0
-  // commander has printed its own message by now; its code 0 is --help and --version
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-  if (error instanceof UsageError) {
-    complain(error.message)
-    return 2
-  }
-  if (error instanceof OddFlowError) {
-    complain(error.message)
-    return 1
-  }
-  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  process.stderr.write(
-    `oddflow: a bug in OddFlow; please report it with the command and this text:\n${text}\n`,
-  )
-  return 1
 }

@@ -39,6 +39,7 @@ export {
   isRunning,
   type LineWriter,
   OutputClosed,
+  reportFailure,
   stopOnSignals,
   stoppedExitCode,
 } from './process.js'

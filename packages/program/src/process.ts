@@ -4,7 +4,8 @@
  */
 import { writeSync } from 'node:fs'
 import { constants } from 'node:os'
-import { fileError } from './messages.js'
+import { OddFlowError } from '@oddflow/core'
+import { createMessages, fileError, UsageError } from './messages.js'
 
 /**
  * Ctrl-C and other signals.
@@ -93,6 +94,26 @@ export function isRunning(id: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code !== 'ESRCH'
   }
+}
+
+/**
+ * Reports the error that ended a program and returns its exit code: 1 for unusable data, 2 for a wrong command line, 0 if
+ * the reader of its output has gone away or commander printed its help. An error of another kind is a bug.
+ */
+export function reportFailure(program: string, error: unknown): number {
+  const { code, exitCode } = (error ?? {}) as { code?: unknown; exitCode?: unknown }
+  // commander has printed its own message
+  if (String(code).startsWith('commander.')) return exitCode === 0 ? 0 : 2
+  if (error instanceof OutputClosed) return 0
+  if (error instanceof UsageError || error instanceof OddFlowError) {
+    createMessages(program).complain(error.message)
+    return error instanceof UsageError ? 2 : 1
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  process.stderr.write(
+    `${program}: a bug in OddFlow; please report it with the command and this text:\n${text}\n`,
+  )
+  return 1
 }
 
 /** The reader of standard output has gone away. */

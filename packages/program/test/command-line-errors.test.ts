@@ -1,5 +1,7 @@
-import { expect, it } from 'vitest'
-import { oneLineErrors } from '../src/index.js'
+import { DataError } from '@oddflow/core'
+import { CommanderError } from 'commander'
+import { expect, it, vi } from 'vitest'
+import { OutputClosed, oneLineErrors, reportFailure, UsageError } from '../src/index.js'
 
 const line = (text: string): string => {
   let written = ''
@@ -19,4 +21,33 @@ it('shows control characters of what was typed', () => {
   expect(line("error: unknown command 'a\n\u001b[2Jb'\n")).toBe(
     "oddflow: unknown command 'a\\u000a\\u001b[2Jb'; try: oddflow train --help\n",
   )
+})
+
+it('gives the error that ended a program its line and its exit code', () => {
+  const write = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
+  const reported = (error: unknown): readonly [number, string] => {
+    write.mockClear()
+    return [reportFailure('oddflow', error), write.mock.calls.map(([text]) => text).join('')]
+  }
+  try {
+    expect(reported(new UsageError('--fpr 2: expected less'))).toEqual([
+      2,
+      'oddflow: --fpr 2: expected less\n',
+    ])
+    expect(reported(new DataError('a.pcap: no\u0007 flows'))).toEqual([
+      1,
+      'oddflow: a.pcap: no\\u0007 flows\n',
+    ])
+    expect(reported(new OutputClosed())).toEqual([0, ''])
+    expect(reported(new CommanderError(0, 'commander.helpDisplayed', '(outputHelp)'))).toEqual([0, ''])
+    expect(reported(new CommanderError(1, 'commander.unknownOption', 'x'))).toEqual([2, ''])
+    const [code, text] = reported(new TypeError('x is not a function'))
+    expect(code).toBe(1)
+    expect(text).toMatch(
+      /^oddflow: a bug in OddFlow; please report it .*\nTypeError: x is not a function\n {4}at /,
+    )
+    expect(reported(undefined)[1]).toMatch(/a bug in OddFlow.*\nundefined\n$/)
+  } finally {
+    write.mockRestore()
+  }
 })
