@@ -256,38 +256,26 @@ async function updateOfMixture(
     const bytes = encodeModelFile(updated)
     journal?.close()
     writeModel(bytes)
-    const { counters: after, options: learnedWith } = updated.learned!
-    const since = (key: keyof typeof after): number => after[key] - (before?.[key] ?? 0)
+    const { guard } = updated.learned!.options
+    const { rows, withoutRow } = streamed
+    const learned = learnedSince(saved, updated)
     const facts = {
       model: options.output,
       bytes: bytes.length,
-      rows: streamed.rows,
-      withoutRow: streamed.withoutRow,
+      rows,
+      withoutRow,
       novel,
       novelToFrozen,
-      learnt: since('learnt'),
-      heldBack: since('heldBack'),
-      held: since('held'),
-      confirmed: since('confirmed'),
-      disregarded: since('disregarded'),
-      refused: since('refused'),
-      rounds: since('rounds'),
-      refusedRounds: since('refusedRounds'),
-      components: componentsOf(updated),
-      componentsBefore: componentsOf(saved),
-      landmarks: landmarksOf(updated),
-      landmarksBefore: landmarksOf(saved),
-      threshold: updated.threshold.value,
-      thresholdBefore: saved.threshold.value,
+      ...learned,
     }
     const limits = limitsOfUpdate(saved, updated)
     const warnings = [...limits.warnings]
     if (facts.refusedRounds > 0) {
       warnings.push(
-        `the guard undid ${plural(facts.refusedRounds, 'round')} of ${plural(facts.refused, 'row')}: ${whyRefused(rounds, learnedWith.guard)}; check the inputs, or accept such rounds with --no-guard`,
+        `the guard undid ${plural(facts.refusedRounds, 'round')} of ${plural(facts.refused, 'row')}: ${whyRefused(rounds, guard)}; check the inputs, or accept such rounds with --no-guard`,
       )
     }
-    if (learnedWith.guard === null && options.guard !== false) {
+    if (guard === null && options.guard !== false) {
       warnings.push(
         'the guard is off: the model remembers --no-guard of an earlier update; --defaults turns it on again',
       )
@@ -332,6 +320,28 @@ function whyRefused(rounds: readonly RoundReport[], guard: GuardBounds | null): 
     reasons.push('sums of the rows to learn are not finite')
   }
   return reasons.join(', and ')
+}
+
+function learnedSince(before: SavedModel, after: SavedModel) {
+  const { counters } = after.learned!
+  const earlier = before.learned?.counters
+  const since = (key: keyof typeof counters): number => counters[key] - (earlier?.[key] ?? 0)
+  return {
+    learnt: since('learnt'),
+    heldBack: since('heldBack'),
+    held: since('held'),
+    confirmed: since('confirmed'),
+    disregarded: since('disregarded'),
+    refused: since('refused'),
+    rounds: since('rounds'),
+    refusedRounds: since('refusedRounds'),
+    components: componentsOf(after),
+    componentsBefore: componentsOf(before),
+    landmarks: landmarksOf(after),
+    landmarksBefore: landmarksOf(before),
+    threshold: after.threshold.value,
+    thresholdBefore: before.threshold.value,
+  }
 }
 
 const componentsOf = ({ detector }: SavedModel): number =>
