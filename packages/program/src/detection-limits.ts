@@ -52,16 +52,6 @@ export interface DetectionLimits {
   readonly flagsFarRows: boolean | null
 }
 
-/** Options of `findDetectionLimits`. */
-export interface DetectionLimitOptions {
-  /** Default 1. */
-  readonly seed?: number
-  /** Default a usual home network. The open connection comes from the model if possible. */
-  readonly site?: MadeSite
-  /** Default all. */
-  readonly attacks?: readonly MadeAttack[]
-}
-
 /** Tries of each size. */
 export const LIMIT_TRIES = 10
 /** Tries that must be flagged for a size to count as found. */
@@ -75,10 +65,7 @@ const FAR = 1e9
 const START_MICROS = 1_767_225_600_000_000
 
 /** Finds the smallest size of each made attack that the model flags. */
-export function findDetectionLimits(
-  saved: SavedModel,
-  { seed = 1, site = DEFAULT_SITE, attacks = MADE_ATTACKS }: DetectionLimitOptions = {},
-): DetectionLimits {
+export function findDetectionLimits(saved: SavedModel): DetectionLimits {
   const rows = rememberedRows(saved.detector)
   const remembered = rows === null ? null : { rows: rows.rows, flagged: countFlagged(saved, rows) }
   if (saved.contract.featureSet === 'rows') {
@@ -86,11 +73,12 @@ export function findDetectionLimits(
     far.data.fill(FAR, 0, far.cols).fill(-FAR, far.cols)
     return { limits: [], site: null, remembered, flagsFarRows: countFlagged(saved, far) > 0 }
   }
-  const judge = createFrameJudge(saved, site)
-  const rng = createRng(seed).fork('detection limits')
+  const judge = createFrameJudge(saved)
+  const rng = createRng(1).fork('detection limits')
   const tryOnce = (attack: MadeAttack, size: number, at: MadeSite, turn: number): boolean =>
     judge((maker) => attack.frames(size, at, rng.fork(`${attack.name} ${turn}`), maker))
-  const near = { ...site, roundTripMicros: usualRoundTrips(saved.contract, rows) ?? site.roundTripMicros }
+  const roundTripMicros = usualRoundTrips(saved.contract, rows) ?? DEFAULT_SITE.roundTripMicros
+  const near = { ...DEFAULT_SITE, roundTripMicros }
   const usual = { ...near, openConnection: usualConnection(saved.contract, rows, near, tryOnce) }
   const isFlagged = (attack: MadeAttack, size: number): boolean => {
     let missed = 0
@@ -100,7 +88,7 @@ export function findDetectionLimits(
     return true
   }
   return {
-    limits: attacks.map((attack) => ({
+    limits: MADE_ATTACKS.map((attack) => ({
       attack,
       smallest: smallestFlagged(attack, isFlagged),
       isConnectionNovel: attack.name === 'upload' && isFlagged(attack, 0),
@@ -139,7 +127,7 @@ type FrameJudge = (frames: (maker: PacketMaker) => Iterable<MadeFrame>) => boole
 const BATCH_FRAMES = 256
 
 /** The way of a capture: frames, packets, flows, rows, verdicts. */
-function createFrameJudge(saved: SavedModel, { routerMac }: MadeSite): FrameJudge {
+function createFrameJudge(saved: SavedModel): FrameJudge {
   const { contract, row, judge } = createFlowJudge(saved)
   let novel = false
   const onRecord = (record: FlowRecord): void => {
@@ -147,7 +135,7 @@ function createFrameJudge(saved: SavedModel, { routerMac }: MadeSite): FrameJudg
   }
   const flows = createFlows(contract, row, onRecord)
   const { decapsulation, joinFragments } = packetView(contract)
-  const batchesOf = createMadeBatches(BATCH_FRAMES, routerMac !== null)
+  const batchesOf = createMadeBatches(BATCH_FRAMES, DEFAULT_SITE.routerMac !== null)
   const packets = flows.createBatch(BATCH_FRAMES)
   return (frames) => {
     novel = false

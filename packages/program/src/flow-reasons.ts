@@ -87,43 +87,72 @@ export function topicOf(
   return { family: what, name }
 }
 
+/** Units of a quantity, ascending: how much of the base one is, from how many on it is used, and how it is written. */
+interface Scale {
+  readonly units: readonly (readonly [factor: number, from: number, name: string])[]
+  /** Numbers of the first unit are shown whole. */
+  readonly isWhole: boolean
+}
+
+const BYTES: Scale = {
+  units: [
+    [1, 0, 'B'],
+    [1e3, 1, 'kB'],
+    [1e6, 1, 'MB'],
+    [1e9, 1, 'GB'],
+    [1e12, 1, 'TB'],
+  ],
+  isWhole: true,
+}
+const PACKETS: Scale = { units: [[1, 0, 'packets']], isWhole: true }
+const TIMES: Scale = {
+  units: [
+    [1e-6, 0, 'µs'],
+    [1e-3, 1, 'ms'],
+    [1, 1, 's'],
+    [60, 2, 'min'],
+    [3600, 2, 'h'],
+    [86_400, 2, 'days'],
+  ],
+  isWhole: false,
+}
+
 // ---- sentences
 
-/** The reason that a topic is; null where nothing plain can be said of it. */
+/** Of an end: what it sent or received, and in other words where that is 0. */
+const SENT: Readonly<Record<string, { scale: Scale; words: (text: string) => string; none?: string }>> = {
+  bytes: { scale: BYTES, words: (text) => text, none: 'no data' },
+  packets: { scale: PACKETS, words: (text) => text, none: 'nothing' },
+  size_max: { scale: BYTES, words: (text) => `packets of up to ${text}`, none: 'no data' },
+  size_mean: { scale: BYTES, words: (text) => `packets of ${text} on average`, none: 'no data' },
+  size_sd: { scale: BYTES, words: (text) => `packets whose sizes differ by ${text}` },
+  first_size: { scale: BYTES, words: (text) => `${text} first`, none: 'no data' },
+}
+const TIMED: Readonly<Record<string, (text: string) => string>> = {
+  duration: (text) => `lasted ${text}`,
+  iat_mean: (text) => `had a packet every ${text} on average`,
+  iat_max: (text) => `paused for up to ${text}`,
+  first_iat: (text) => `had its second packet after ${text}`,
+}
+
+/** null where nothing plain can be said of a topic. */
 export function reasonText(
   { name, isSingle = false }: Omit<ColumnTopic, 'family'>,
   column: MeasuredColumn,
   viewpoint: FlowEnd,
 ): string | null {
   if (isSingle) return 'was a single packet (usually more)'
-  const end = END.exec(name)?.[1]
-  const verb = end === viewpoint ? 'sent' : 'received'
   const { value } = column
-  switch (name.replace(END, '')) {
-    case 'bytes':
-      return told(column, BYTES, (text) => (value === 0 ? `${verb} no data` : `${verb} ${text}`))
-    case 'packets':
-      return told(column, PACKETS, (text) => (value === 0 ? `${verb} nothing` : `${verb} ${text}`))
-    case 'size_max':
-      return told(column, BYTES, (text) =>
-        value === 0 ? `${verb} no data` : `${verb} packets of up to ${text}`,
-      )
-    case 'size_mean':
-      return told(column, BYTES, (text) =>
-        value === 0 ? `${verb} no data` : `${verb} packets of ${text} on average`,
-      )
-    case 'size_sd':
-      return told(column, BYTES, (text) => `${verb} packets whose sizes differ by ${text}`)
-    case 'first_size':
-      return told(column, BYTES, (text) => (value === 0 ? `${verb} no data` : `${verb} ${text} first`))
-    case 'duration':
-      return told(column, TIMES, (text) => `lasted ${text}`)
-    case 'iat_mean':
-      return told(column, TIMES, (text) => `had a packet every ${text} on average`)
-    case 'iat_max':
-      return told(column, TIMES, (text) => `paused for up to ${text}`)
-    case 'first_iat':
-      return told(column, TIMES, (text) => `had its second packet after ${text}`)
+  const what = name.replace(END, '')
+  const sent = SENT[what]
+  if (sent !== undefined) {
+    const verb = END.exec(name)?.[1] === viewpoint ? 'sent' : 'received'
+    const { scale, words, none } = sent
+    return told(column, scale, (text) => `${verb} ${value === 0 && none !== undefined ? none : words(text)}`)
+  }
+  const timed = TIMED[what]
+  if (timed !== undefined) return told(column, TIMES, timed)
+  switch (what) {
     case 'transport':
       return `used ${transportName(value)} (normal: ${transportName(column.nearest)})`
     case 'multicast':
@@ -208,40 +237,10 @@ function exceeds(a: number, b: number): boolean {
 
 // ---- quantities
 
-/** Units of a quantity, ascending: how much of the base one is, from how many on it is used, and how it is written. */
-interface Scale {
-  readonly units: readonly (readonly [factor: number, from: number, name: string])[]
-  /** Numbers of the first unit are shown whole. */
-  readonly isWhole: boolean
-}
-
 interface Quantity {
   /** What the text says, in the base unit. */
   readonly value: number
   readonly text: string
-}
-
-const BYTES: Scale = {
-  units: [
-    [1, 0, 'B'],
-    [1e3, 1, 'kB'],
-    [1e6, 1, 'MB'],
-    [1e9, 1, 'GB'],
-    [1e12, 1, 'TB'],
-  ],
-  isWhole: true,
-}
-const PACKETS: Scale = { units: [[1, 0, 'packets']], isWhole: true }
-const TIMES: Scale = {
-  units: [
-    [1e-6, 0, 'µs'],
-    [1e-3, 1, 'ms'],
-    [1, 1, 's'],
-    [60, 2, 'min'],
-    [3600, 2, 'h'],
-    [86_400, 2, 'days'],
-  ],
-  isWhole: false,
 }
 
 /** Of numbers in a unit of their own. */

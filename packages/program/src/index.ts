@@ -12,15 +12,7 @@ export {
 } from './files.js'
 export * from './fleet-models.js'
 export * from './flow-judge.js'
-export {
-  DEFAULT_SITE,
-  MADE_ATTACKS,
-  type MadeAttack,
-  type MadeAttackName,
-  type MadeHost,
-  type MadeSite,
-  type OpenConnection,
-} from './made-attacks.js'
+export * from './made-attacks.js'
 export {
   createMadeBatches,
   createPacketMaker,

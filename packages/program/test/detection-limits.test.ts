@@ -25,6 +25,7 @@ import {
   createFlowJudge,
   createPacketMaker,
   DEFAULT_SITE,
+  type DetectionLimit,
   findDetectionLimits,
   LIMIT_TRIES,
   MADE_ATTACKS,
@@ -123,6 +124,9 @@ function captureOf(
   return encodePcap(frames)
 }
 
+const uploadLimitOf = (saved: SavedModel): DetectionLimit =>
+  findDetectionLimits(saved).limits.find(({ attack }) => attack.name === 'upload')!
+
 describe('findDetectionLimits', () => {
   it('finds the limit of a model that knows uploads up to a size', () => {
     const uploadsUpTo = (most: number): SavedModel => {
@@ -130,8 +134,7 @@ describe('findDetectionLimits', () => {
       const capture = captureOf(...sizes.map((size) => ({ name: 'upload' as const, size })))
       return train([batchesOf(capture, () => true)], { detector: 'nearest', m: 40 }, 'flow-summary')
     }
-    const limitOf = (saved: SavedModel): number | null =>
-      findDetectionLimits(saved, { attacks: [attackNamed('upload')] }).limits[0]!.smallest
+    const limitOf = (saved: SavedModel): number | null => uploadLimitOf(saved).smallest
     const small = limitOf(uploadsUpTo(10_000))
     expect(small).toBeGreaterThan(10_000)
     expect(small).toBeLessThan(100_000)
@@ -168,8 +171,7 @@ describe('findDetectionLimits', () => {
   })
 
   it('uploads over a connection that is normal to the model, where there is one', () => {
-    const upload = findDetectionLimits(summaries, { attacks: [attackNamed('upload')] }).limits[0]!
-    expect(upload.smallest).toBeGreaterThan(attackNamed('upload').lowest)
+    expect(uploadLimitOf(summaries).smallest).toBeGreaterThan(attackNamed('upload').lowest)
   })
 
   it('shows models that flag everything or nothing', () => {

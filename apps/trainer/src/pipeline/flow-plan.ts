@@ -49,8 +49,6 @@ export interface FlowGathering {
   readonly protocols: readonly FlowProtocol[]
   readonly endOnClose: boolean
   readonly vlanKey: boolean
-  /** Bytes that collected flows may take; the flow library's 1 GiB where it is left out. */
-  readonly memoryBytes?: number
 }
 
 export interface FlowPlan {

@@ -26,8 +26,6 @@ export interface SelectionFlags {
 const MAXIMUM_JOBS = 256
 
 export interface SelectionRequest {
-  readonly normal: readonly string[]
-  readonly novel: readonly string[]
   readonly grid: ParameterGrid
   readonly candidates: readonly Candidate[]
   /** Worker threads; as many as there are processors where it is undefined. */
@@ -71,8 +69,6 @@ export function selectionFrom(flags: SelectionFlags, detector: DetectorOptions):
     )
   }
   return {
-    normal,
-    novel,
     jobs,
     report,
     grid: orderedGrid(grid),
