@@ -1,11 +1,21 @@
 /** `oddflow update MODEL INPUT… -o MODEL`: a model learns on from more traffic. */
 import { closeSync, fsyncSync, openSync, statSync, writeFileSync } from 'node:fs'
-import { ContractMismatchError, concatRows, DataError, type Matrix, plural } from '@oddflow/core'
+import {
+  ArgumentError,
+  ContractMismatchError,
+  concatRows,
+  DataError,
+  type Matrix,
+  plural,
+} from '@oddflow/core'
 import {
   createJournallingLearner,
   createLearner,
+  DEFAULT_GUARD,
+  DEFAULT_LEARNING,
   encodeModelFile,
   type GuardBounds,
+  type LearningOptions,
   type RoundReport,
   type SavedModel,
   updateEnsemble,
@@ -24,7 +34,6 @@ import { CAPTURE_OPTIONS, type CaptureFlags, givenFlag } from '../flags.js'
 import { inputKindOfAll, warn, warnOfBareRows, withProgress } from '../inputs.js'
 import { type LimitsOfUpdate, limitsOfUpdate } from '../output/describe-limits.js'
 import { checkModelOutput, notePackets, tellingWriter } from '../output/verdict-lines.js'
-import { type LearningFlags, learningFrom, withFlags } from '../pipeline/learning-options.js'
 import { createLearntFlows } from '../pipeline/learnt-flows.js'
 import {
   complaints,
@@ -36,7 +45,22 @@ import { readRowsUnder } from '../pipeline/read-rows.js'
 import { refuseNoRows, type StreamedRows, streamRows } from '../pipeline/score-inputs.js'
 import { percent } from './inspect.js'
 
-export interface UpdateCommandOptions extends CaptureFlags, LearningFlags {
+interface LearningFlags {
+  readonly assumeNormal?: boolean
+  readonly method?: string
+  readonly halfLife?: number
+  readonly novel?: 'disregard' | 'hold' | 'learn'
+  readonly confirm?: number
+  readonly sketch?: 'keep' | 'grow' | 'replace'
+  /** false: --no-guard. */
+  readonly guard?: boolean
+  readonly knownNovel?: string
+  readonly shadowAgrees?: boolean
+  /** What the model remembers of earlier updates is not taken. */
+  readonly defaults?: boolean
+}
+
+interface UpdateCommandOptions extends CaptureFlags, LearningFlags {
   readonly output: string
   readonly knownNovel?: string
   readonly journal?: string
@@ -299,6 +323,69 @@ async function updateOfMixture(
     })
   } finally {
     journal?.close()
+  }
+}
+
+/** Landmarks that a sketch adds at a time, where the model's sketch had none to add. */
+const SKETCH_ROWS = 10
+
+/** What was given, over the options of earlier updates or the defaults. Throws UsageError for flags that exclude each other. */
+function learningFrom(options: LearningFlags, saved: SavedModel): LearningOptions {
+  const { assumeNormal, novel, confirm, halfLife, sketch } = options
+  if (assumeNormal === true && (novel !== undefined || confirm !== undefined)) {
+    throw new UsageError(
+      `${novel === undefined ? '--confirm' : '--novel'}: with --assume-normal no row is novel`,
+    )
+  }
+  if (assumeNormal === true && options.shadowAgrees === true) {
+    throw new UsageError('--shadow-agrees: does not apply with --assume-normal, which learns every row')
+  }
+  if (confirm !== undefined && novel !== undefined && novel !== 'hold') {
+    throw new UsageError(`--confirm: only rows on hold are confirmed, and --novel is ${novel}`)
+  }
+  if (options.guard === false) {
+    for (const [flag, value] of [
+      ['--shadow-agrees', options.shadowAgrees],
+      ['--known-novel', options.knownNovel],
+    ] as const) {
+      if (value !== undefined) throw new UsageError(`${flag}: does not apply with --no-guard`)
+    }
+  }
+  const known = { ...DEFAULT_LEARNING, ...(options.defaults === true ? {} : saved.learned?.options) }
+  const learning: { -readonly [Key in keyof LearningOptions]: LearningOptions[Key] } =
+    options.defaults === true ? { ...DEFAULT_LEARNING } : {}
+  if (options.method !== undefined) learning.method = options.method === '2' ? 2 : 1
+  if (halfLife !== undefined) learning.forgetting = { kind: 'exponential', halfLifeRows: halfLife }
+  if (novel !== undefined) learning.novel = novel
+  if (confirm !== undefined) learning.confirmPeriods = confirm
+  if (sketch === 'keep') learning.sketch = { kind: 'keep' }
+  else if (sketch !== undefined) {
+    const rows = known.sketch.kind === 'keep' ? SKETCH_ROWS : known.sketch.rows
+    learning.sketch =
+      sketch === 'replace'
+        ? { kind: 'replace', rows, everyRounds: null }
+        : { kind: 'grow', rows, everyRounds: null, maximumLandmarks: null }
+  }
+  if (options.guard === false) learning.guard = null
+  else if (options.shadowAgrees !== undefined) {
+    learning.guard = { ...(known.guard ?? DEFAULT_GUARD), shadowAgrees: options.shadowAgrees }
+  }
+  return learning
+}
+
+/** Flags of options, by the path that an error names. */
+const FLAGS: Readonly<Record<string, string>> = {
+  'learning.forgetting.halfLifeRows': '--half-life',
+  'learning.confirmPeriods': '--confirm',
+}
+
+function withFlags<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    const flag = error instanceof ArgumentError ? FLAGS[error.field ?? ''] : undefined
+    if (!(error instanceof ArgumentError) || flag === undefined) throw error
+    throw new UsageError(`${flag}: ${error.detail}`)
   }
 }
 

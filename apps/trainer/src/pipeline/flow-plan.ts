@@ -135,19 +135,14 @@ export function activeTimeoutFrom({ activeTimeout }: FlowFlags): number | null {
 
 /** Idle-gap rules have one way to cut. */
 function refuseOtherCuts({ features, truncation, activeTimeout, endOnClose, vlanKey }: FlowFlags): void {
-  const refused =
-    features === 'flow-summary'
-      ? '--features flow-summary'
-      : truncation !== undefined
-        ? `--truncation ${truncation}`
-        : activeTimeout !== undefined
-          ? '--active-timeout'
-          : endOnClose === true
-            ? '--end-on-close'
-            : vlanKey === true
-              ? '--vlan-key'
-              : null
-  if (refused === null) return
+  const refused = [
+    features === 'flow-summary' && '--features flow-summary',
+    truncation !== undefined && `--truncation ${truncation}`,
+    activeTimeout !== undefined && '--active-timeout',
+    endOnClose === true && '--end-on-close',
+    vlanKey === true && '--vlan-key',
+  ].find((flag) => flag !== false)
+  if (refused === undefined) return
   throw new UsageError(`${refused}: --recipe authors cuts flows at idle gaps; leave one of the two out`)
 }
 
