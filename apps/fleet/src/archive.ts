@@ -1,7 +1,7 @@
 /**
  * An archive on a NATS server: three JetStream streams and an object store for models.
  *
- * - jobs: a work queue. A capture is one message on a subject of its own, and a subject holds one message, so a capture
+ * - jobs: a work queue. A capture is one message on its subject, and a subject holds one message, so a capture
  *   that waits already cannot be queued twice.
  * - done, failed: the last outcome of each capture, one message a subject.
  *

@@ -230,7 +230,7 @@ async function put({ client, manager }: Archive, subject: string, data: Uint8Arr
       await client.publish(subject, data)
       return
     } catch (error) {
-      // somebody put a message there meanwhile
+      // another message arrived meanwhile
       if (!(error instanceof JetStreamApiError) || tries === PUT_TRIES) throw error
     }
   }

@@ -140,7 +140,7 @@ export interface FlowJudge {
 }
 
 /**
- * Bytes of a flow's ends as they are told to people: the contract's size measure, or the lengths in the IP headers
+ * Bytes of a flow's ends for people: the contract's size measure, or the lengths in the IP headers
  * where these are more. A scan carries no payload, a capture may hold the beginnings of its packets, and both have
  * bytes.
  */
@@ -155,7 +155,7 @@ export function reportedBytes(
 
 /**
  * Throws ContractMismatchError for a model that was trained on rows and knows nothing of flows.
- * @param given - the row, of judges of one contract that share it; default one of its own.
+ * @param given - a row that judges of one contract share; default a new one.
  */
 export function createFlowJudge(
   { contract, detector, threshold, onePacketRule }: SavedModel,

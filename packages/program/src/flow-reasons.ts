@@ -243,7 +243,7 @@ interface Quantity {
   readonly text: string
 }
 
-/** Of numbers in a unit of their own. */
+/** Of numbers in another unit. */
 export function plainScale(unit: string): Scale {
   return { units: [[1, 0, unit]], isWhole: false }
 }

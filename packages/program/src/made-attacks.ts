@@ -353,7 +353,7 @@ function host(address: readonly number[], macEnd: number, hopLimit: number): Mad
   return { address: Uint8Array.from(address), mac: macOf(macEnd), hopLimit }
 }
 
-/** Locally administered, so nobody's. */
+/** Locally administered. */
 function macOf(end: number): Uint8Array {
   return Uint8Array.of(2, 0, 0, 0, 0, end)
 }

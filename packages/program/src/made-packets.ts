@@ -222,7 +222,7 @@ function writeTcpOptions(
   if (optionBytes === 20) put32(buffer, next + 12, 0x01030307)
 }
 
-/** An end waits so long for data of its own to send along (Linux). */
+/** How long an end waits for data to send along with an acknowledgement (Linux). */
 const DELAYED_ACKNOWLEDGEMENT_MICROS = 40_000
 
 /** A TCP connection, frame by frame; the clock moves on with it. */

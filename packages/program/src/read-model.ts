@@ -7,7 +7,7 @@ import { type ReadFileOptions, readFileBounded, writeFileWhole } from './files.j
 import { FileError, inFile } from './messages.js'
 
 /**
- * Signatures of model files: Ed25519 (RFC 8032) over the file's bytes, 64 bytes in a file of their own beside it, so
+ * Signatures of model files: Ed25519 (RFC 8032) over the file's bytes, 64 bytes in another file beside it, so
  * that the model's bytes stay the same. Keys are PEM files, as `openssl genpkey -algorithm ed25519` and `openssl pkey
  * -pubout` write them.
  */

@@ -10,7 +10,7 @@ import { ArgumentError, DataError, OddFlowError } from '@oddflow/core'
 export interface WorkerRun<Job, Said> {
   /** The module that each thread runs; it calls `serveJobs`. */
   readonly script: URL
-  /** At most so many threads. */
+  /** Most threads. */
   readonly workers: number
   /** Passed to each thread at its start. Typed arrays over shared memory are not copied. */
   readonly data: unknown

@@ -92,7 +92,7 @@ export async function evaluateLabelled(
       const { read, verdicts, counts } = scored
       results.push({ name, label, read, verdicts, counts })
       if (scored.rows !== null) rows[label].push(scored.rows)
-      // one capture may be read once a label: its oddities are told once
+      // a capture may be read once for each label, and its oddities are reported once
       for (const line of read === null ? [] : complaints(read)) heard.add(line)
     })
   }

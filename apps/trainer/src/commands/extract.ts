@@ -211,10 +211,7 @@ async function readRows(
   return { contract, rows, counters: countersOf(flows, counts), reads }
 }
 
-/**
- * Without a recipe, feature sets of packets truncate long flows as the paper does, for whoever compares detectors; a
- * recipe that is named is followed to the letter.
- */
+/** Without a recipe, packet feature sets truncate long flows as the paper does; a recipe that is named is followed exactly. */
 function recipeFrom(name: string | undefined): Recipe {
   return name === undefined ? { ...RECIPES.default, truncation: 'truncate' } : recipeNamed(name)
 }

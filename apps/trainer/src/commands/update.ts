@@ -1,4 +1,4 @@
-/** `oddflow update MODEL INPUT… -o MODEL`: a model learns on from more traffic. */
+/** `oddflow update MODEL INPUT… -o MODEL`: updates a model with more traffic. */
 import { closeSync, fsyncSync, openSync, statSync, writeFileSync } from 'node:fs'
 import {
   ArgumentError,
@@ -123,7 +123,7 @@ const thresholdLine = (before: SavedModel, after: SavedModel): string =>
 
 // ---- ensembles: all rows at once, and all of them stated to be normal
 
-/** What an update of an ensemble takes; other options are of mixtures that learn on. */
+/** Options that an update of an ensemble takes; others apply to mixtures. */
 const TAKEN: readonly string[] = ['output', 'format', 'assumeNormal', ...CAPTURE_OPTIONS]
 /** Of the given rows, this share may stay novel. */
 const MOST_NOVEL_SHARE = 0.05

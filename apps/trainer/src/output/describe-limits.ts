@@ -21,7 +21,7 @@ export function limitFacts({ limits }: DetectionLimits): ModelFact[] {
   ]
 }
 
-/** The same for a terminal, with columns of its own. */
+/** The same for a terminal, in columns. */
 export function describeLimits(limits: DetectionLimits): string[] {
   return inColumns(limitFacts(limits))
 }

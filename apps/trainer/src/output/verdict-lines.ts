@@ -77,7 +77,7 @@ export function describeThreshold({ threshold }: SavedModel): string {
   return `novel: a score of ${threshold.value.toPrecision(6)} or lower; the lower, the more unusual`
 }
 
-/** What the verdict on a group is held against, and what so many training groups can promise. */
+/** The level that makes a group novel, and what the number of training groups can promise. */
 export function describeGroupLevel({ groups }: SavedModel, kind: GroupKind): string {
   const level = groups?.[kind]
   if (level === null || level === undefined) return ''

@@ -65,7 +65,7 @@ export const BATCH_FRAMES = 2048
 const FILTERED_OUT = packetStatusCode('filtered-out')
 const LINK_TYPE_UNSUPPORTED = packetStatusCode('link-type-unsupported')
 
-/** Each file an input of its own, or all of them one. */
+/** One input for each file, or one of all files. */
 export function captureInputs(files: readonly string[], continuous: boolean | undefined): CaptureInput[] {
   if (continuous === true) return [{ name: nameInputs(files), files, continuous }]
   return files.map((file) => ({
@@ -76,7 +76,7 @@ export function captureInputs(files: readonly string[], continuous: boolean | un
   }))
 }
 
-/** Aborted by Ctrl-C or SIGTERM, where an input may have no end of its own; a file is read or the program ended. */
+/** Aborted by Ctrl-C or SIGTERM if an input may be endless; while files are read, signals end the program. */
 export function stopForStreams(files: readonly string[]): AbortSignal | undefined {
   return files.some(isStream) ? stopOnSignals() : undefined
 }

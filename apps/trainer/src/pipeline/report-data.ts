@@ -83,7 +83,7 @@ function verdictLine({ inputs }: Evaluation): string {
   return `OddFlow flagged ${sum('novel', 'novel')} of ${plural(sum('novel', 'total'), 'novel flow')} as new, and ${sum('normal', 'novel')} of ${plural(sum('normal', 'total'), 'normal flow')} by mistake.`
 }
 
-/** Of each device so many flows are shown, however many others have. */
+/** Flows shown of each device, however many others have. */
 const LEAST_OF_DEVICE = 3
 
 /** Flagged flows, the most surprising first; those of one packet, which have no score, come after. */

@@ -82,7 +82,7 @@ export async function collectFlows(
 /** Most numbers of a matrix of rows: 1 GiB. */
 const MAXIMUM_NUMBERS = 2 ** 27
 
-/** Throws DataError where so many rows do not go into memory. */
+/** Throws DataError if the rows do not fit into memory. */
 export function checkRowsFit(rows: number, { dimension, featureSet }: FlowContract): void {
   if (rows * dimension <= MAXIMUM_NUMBERS) return
   throw new DataError(

@@ -15,7 +15,7 @@ import type { FlowLabel, ReportEllipse, ReportEmbedding, ReportRoc } from './rep
  * Observable Plot without a browser: marks in, the inside of an <svg> out.
  *
  * Plot draws into a document of linkedom's, and only its marks are kept. The <svg> around them is ours: it has the title
- * and description that a screen reader needs, no <style> of its own, clip ids that do not depend on earlier charts, and
+ * and description that a screen reader needs, no <style>, clip ids that do not depend on earlier charts, and
  * coordinates of two decimals.
  */
 
@@ -36,7 +36,7 @@ export function chartSvg(frame: ChartFrame, options: Plot.PlotOptions): Markup {
   return html`<svg class="chart" ${headOf(frame)}${plotMarks(frame, options)}</svg>`
 }
 
-/** The same as a file of its own: namespace, size and a style for light and dark. */
+/** A standalone file: with namespace, size and a style for light and dark. */
 export function standaloneSvg(frame: ChartFrame, options: Plot.PlotOptions, style: string): string {
   const size = 1.6
   const svg = html`<svg xmlns="http://www.w3.org/2000/svg" class="chart standalone" width="${CHART_WIDTH * size}" height="${frame.height * size}" ${headOf(frame)}<style>${trusted(style)}</style><rect class="paper" width="100%" height="100%"/>${plotMarks(frame, options)}</svg>`
