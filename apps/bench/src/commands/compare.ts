@@ -37,9 +37,10 @@ import {
   compare as compareFlows,
   judgeFlows,
   trainOnFlows,
+  trainOnRows,
   wholeCapture,
 } from '../studies/flows.js'
-import { judgeRows, trainOnRows } from '../studies/rows.js'
+import { judgeRows } from '../studies/rows.js'
 import type { Findings } from '../studies/study.js'
 import { DEFAULT_VARIANT, variantNamed } from '../studies/variants.js'
 import { compare as compareCell, renderCsv, renderLatex, renderTable, type Table } from '../tables/table.js'

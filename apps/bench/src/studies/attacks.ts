@@ -16,14 +16,14 @@ import {
   type Capture,
   collectFlows,
   compare,
-  joinJudged,
+  judgeCaptures,
   judgeFlows,
   type Recipe,
   secondsToFirstFlag,
   trainOn,
   wholeCapture,
 } from './flows.js'
-import { defineStudy, findingsShape, mean, percent, targetLine, three } from './study.js'
+import { defineStudy, findingsShape, mean, percent, targetTable, three } from './study.js'
 import { DEFAULT_VARIANT, describeRecipe, variantNamed } from './variants.js'
 
 export const LAB = fileURLToPath(new URL('../../../../test/fixtures/lab', import.meta.url))
@@ -182,11 +182,8 @@ export async function measurePairs(
   for (const pair of pairsIn(folder)) {
     const { train, normal, novel } = readPair(join(folder, pair))
     const model = await trainOn(train, recipe, SEED)
-    const judge = async (captures: readonly Capture[]) => {
-      const parts = []
-      for (const capture of captures) parts.push(judgeFlows(model, await collectFlows([capture], recipe)))
-      return joinJudged(parts)
-    }
+    const judge = (captures: readonly Capture[]) =>
+      judgeCaptures(model, captures, (capture) => collectFlows([capture], recipe))
     const findings = { pair, ...compare(await judge(normal), await judge(novel)) }
     pairs.push(findings)
     tell(`${pair}: ${percent(findings.novelFlagged)} of novel flows flagged`)
@@ -203,24 +200,15 @@ Trained on normal-1 to normal-3 of [the captures of the repository](../../tools/
 attack. Seconds are packet time from the attack's first packet to the first flagged verdict, for a watcher that looks at its
 flows once a second.
 
-${markdownTable(
-  ['', 'asked', 'measured', ''],
+${targetTable([
   [
-    targetLine(
-      'attack flows flagged, mean of kinds',
-      mean(lab.attacks.map(({ flagged }) => flagged)),
-      { least: 0.7 },
-      percent,
-    ),
-    targetLine(
-      `flows of normal-4 flagged (of ${lab.normalFlows})`,
-      lab.normalFlagged,
-      { most: 0.015 },
-      percent,
-    ),
+    'attack flows flagged, mean of kinds',
+    mean(lab.attacks.map(({ flagged }) => flagged)),
+    { least: 0.7 },
+    percent,
   ],
-  1,
-)}
+  [`flows of normal-4 flagged (of ${lab.normalFlows})`, lab.normalFlagged, { most: 0.015 }, percent],
+])}
 
 ${markdownTable(
   ['attack', 'flows', 'flagged', 'seconds to the first flag'],

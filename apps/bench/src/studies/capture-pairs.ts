@@ -7,15 +7,14 @@ import { DataError, type FlowContract, type Matrix } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { spread } from '@oddflow/evaluation'
 import { type CollectedFlows, extractMatrix, learnFeatureContract } from '@oddflow/flows'
-import { trainingSetOf, trainModel } from '@oddflow/program'
+import { trainingSetOf } from '@oddflow/program'
 import { z } from 'zod'
 import { findPython, runPython } from '../peers/run-peers.js'
 import { count, list, share, text } from '../shapes.js'
 import { fixed, formatSpread } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
-import { VERSION } from '../version.js'
 import { readPair, requiredPairs } from './attacks.js'
-import { type Capture, collectFlows } from './flows.js'
+import { type Capture, collectFlows, trainOnSet } from './flows.js'
 import { aucOf, novelShare } from './judge.js'
 import { defineStudy, type SeedOptions, three, withSeeds } from './study.js'
 import { variantNamed } from './variants.js'
@@ -103,15 +102,9 @@ function measureDetectors(
 ): Pick<Result, 'auc' | 'falsePositives' | 'calibrationRows' | 'bound'> {
   const set = trainingSetOf(flows, contract)
   const models = DETECTORS.map((detector) =>
-    Array.from({ length: seeds }, (_, i) => {
-      const settings = {
-        falsePositiveRate: 0.01,
-        calibrationShare: 0.2,
-        seed: i + 1,
-        oddflowVersion: VERSION,
-      }
-      return trainModel(set, { detector: { detector, bandwidthQuantile, supportGuard }, ...settings }).saved
-    }),
+    Array.from({ length: seeds }, (_, i) =>
+      trainOnSet(set, { detector, bandwidthQuantile, supportGuard }, i + 1),
+    ),
   )
   const over = (of: (model: SavedModel) => number) => {
     const [kjl, nystrom] = models.map((own) => {

@@ -5,14 +5,13 @@
 import { join } from 'node:path'
 import { createMatrix, createRng, type Matrix } from '@oddflow/core'
 import { createScoreWorkspace, encodeModelFile, type SavedModel, scoreSamples } from '@oddflow/detectors'
-import { type TrainingSet, trainModel } from '@oddflow/program'
+import type { TrainingSet } from '@oddflow/program'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { count } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
-import { VERSION } from '../version.js'
-import { collectFlows, trainingSet, wholeCapture } from './flows.js'
-import { defineStudy, median, targetLine } from './study.js'
+import { collectFlows, trainingSet, trainOnSet, wholeCapture } from './flows.js'
+import { defineStudy, median, targetTable } from './study.js'
 import { DEFAULT_VARIANT, variantNamed } from './variants.js'
 import { readDevices, splitOf } from './watch.js'
 
@@ -59,16 +58,7 @@ function drawn(set: TrainingSet, rows: number): TrainingSet {
 
 function trained(set: TrainingSet, detector: 'ensemble' | 'oc-kjl'): SavedModel {
   const scaler = detector === 'oc-kjl' ? 'standard' : 'none'
-  return trainModel(
-    { ...set, contract: { ...set.contract, scaler } },
-    {
-      detector: { detector, scaler },
-      falsePositiveRate: 0.01,
-      calibrationShare: 0.2,
-      seed: 1,
-      oddflowVersion: VERSION,
-    },
-  ).saved
+  return trainOnSet({ ...set, contract: { ...set.contract, scaler } }, { detector, scaler }, 1)
 }
 
 function timeScores(models: readonly SavedModel[], rows: Matrix): number[] {
@@ -137,17 +127,13 @@ ensemble ${fixed(scoreNanos, 0)} ns a row, OC-KJL ${fixed(kjlNanos, 0)} ns a row
 ensemble ${modelBytes} bytes, OC-KJL ${kjlBytes} bytes
 \`\`\`
 
-| | asked | measured | |
-| --- | --: | --: | --: |
-${[
-  targetLine('time of a score, times that of OC-KJL', scoreNanos / kjlNanos, { most: 2 }, (v) => fixed(v, 2)),
-  targetLine('size of the model', modelBytes, { most: 40_000 }, kilobytes),
-  targetLine(`fit of ${FIT_ROWS} rows, median of ${FITS}`, fitMillis / 1000, { most: 1 }, seconds),
-  targetLine(`fit of ${large.rows} rows`, large.seconds, { most: 60 }, seconds),
-  targetLine('memory of the process at most, its rows included', large.peakBytes, { most: 1e9 }, megabytes),
-]
-  .map((cells) => `| ${cells.join(' | ')} |`)
-  .join('\n')}
+${targetTable([
+  ['time of a score, times that of OC-KJL', scoreNanos / kjlNanos, { most: 2 }, (v) => fixed(v, 2)],
+  ['size of the model', modelBytes, { most: 40_000 }, kilobytes],
+  [`fit of ${FIT_ROWS} rows, median of ${FITS}`, fitMillis / 1000, { most: 1 }, seconds],
+  [`fit of ${large.rows} rows`, large.seconds, { most: 60 }, seconds],
+  ['memory of the process at most, its rows included', large.peakBytes, { most: 1e9 }, megabytes],
+])}
 
 The fit of ${large.rows} rows took ${seconds(large.processorSeconds)} of processor time.`
 }

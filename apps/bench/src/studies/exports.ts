@@ -17,14 +17,12 @@ import {
   scoreSamples,
 } from '@oddflow/detectors'
 import { extractMatrix } from '@oddflow/flows'
-import { trainModel } from '@oddflow/program'
 import { z } from 'zod'
 import { count, list, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
-import { VERSION } from '../version.js'
 import { pairsIn, readPair } from './attacks.js'
-import { type Capture, collectFlows, trainOn, wholeCapture } from './flows.js'
+import { type Capture, collectFlows, trainOn, trainOnRows, wholeCapture } from './flows.js'
 import { publishedRows } from './published-rows.js'
 import { defineStudy, unique } from './study.js'
 import { DEFAULT_VARIANT, variantNamed } from './variants.js'
@@ -224,30 +222,11 @@ export function exportSets(data: string): ExportSet[] {
         detector,
         async train() {
           const { train, test } = load(0)
-          return { saved: trainOnRows(train, detector), rows: test }
+          return { saved: trainOnRows(train, { detector }, SEED), rows: test }
         },
       })),
     ),
   ]
-}
-
-function trainOnRows(rows: Matrix, detector: DetectorName): SavedModel {
-  const { saved } = trainModel(
-    {
-      rows,
-      inputOfRow: new Uint32Array(rows.rows),
-      contract: { featureSet: 'rows', featureSetVersion: 1, dimension: rows.cols, scaler: 'none' },
-      onePacketRule: null,
-    },
-    {
-      detector: { detector },
-      falsePositiveRate: 0.01,
-      calibrationShare: 0.2,
-      seed: SEED,
-      oddflowVersion: VERSION,
-    },
-  )
-  return saved
 }
 
 async function measureExports(

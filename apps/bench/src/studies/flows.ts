@@ -4,7 +4,7 @@
  */
 import { compileFilter, createPacketBatch, decodePackets, packetStatusCode } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
-import { DataError, type FlowContract } from '@oddflow/core'
+import { DataError, type FlowContract, type Matrix } from '@oddflow/core'
 import { createGroups, type DetectorOptions, type SavedModel } from '@oddflow/detectors'
 import { auc, rocCurve, tprAtFpr } from '@oddflow/evaluation'
 import {
@@ -80,8 +80,20 @@ export async function trainOn(
 }
 
 export function trainOnFlows(flows: CollectedFlows, recipe: Recipe, seed: number): SavedModel {
-  return trainModel(trainingSet(flows, recipe), {
-    detector: recipe.detector,
+  return trainOnSet(trainingSet(flows, recipe), recipe.detector, seed)
+}
+
+/** As `oddflow train` makes a model of rows of a file. */
+export function trainOnRows(rows: Matrix, detector: DetectorOptions, seed: number): SavedModel {
+  const scaler = detector.scaler ?? 'none'
+  const contract = { featureSet: 'rows', featureSetVersion: 1, dimension: rows.cols, scaler } as const
+  const inputOfRow = new Uint32Array(rows.rows)
+  return trainOnSet({ rows, inputOfRow, contract, onePacketRule: null }, detector, seed)
+}
+
+export function trainOnSet(set: TrainingSet, detector: DetectorOptions, seed: number): SavedModel {
+  return trainModel(set, {
+    detector,
     falsePositiveRate: FALSE_POSITIVE_RATE,
     calibrationShare: CALIBRATION_SHARE,
     seed,
@@ -134,8 +146,14 @@ export function judgeFlows(model: SavedModel, flows: CollectedFlows): JudgedFlow
   }
 }
 
-/** Of captures under one model; at least one. */
-export function joinJudged(parts: readonly JudgedFlows[]): JudgedFlows {
+/** Of captures, at least one, each alone. `flowsOf` may remember what it has read. */
+export async function judgeCaptures<T>(
+  model: SavedModel,
+  captures: readonly T[],
+  flowsOf: (capture: T) => Promise<CollectedFlows>,
+): Promise<JudgedFlows> {
+  const parts: JudgedFlows[] = []
+  for (const capture of captures) parts.push(judgeFlows(model, await flowsOf(capture)))
   const sum = (of: (part: JudgedFlows) => number): number =>
     parts.reduce((total, part) => total + of(part), 0)
   return {
@@ -148,19 +166,23 @@ export function joinJudged(parts: readonly JudgedFlows[]): JudgedFlows {
   }
 }
 
-/** Both kinds must be there. */
-export function compare(normal: JudgedFlows, novel: JudgedFlows): Findings {
-  const isNovel = [...normal.scores.map(() => 0), ...novel.scores.map(() => 1)]
-  const scores = [...normal.scores, ...novel.scores]
+/** `isNovel`: 1 = novel. Throws DataError where rows of one kind are missing. */
+export function rank(scores: ArrayLike<number>, isNovel: ArrayLike<number>): Pick<Findings, 'auc' | 'found'> {
   const area = auc(scores, isNovel)
   const point = tprAtFpr(rocCurve(scores, isNovel), FALSE_POSITIVE_RATE)
   if (area.value === null) throw new DataError(`no AUC: ${area.reason}`)
   if (point.value === null) throw new DataError(`no rate: ${point.reason}`)
+  return { auc: area.value, found: point.value }
+}
+
+/** Both kinds must be there. */
+export function compare(normal: JudgedFlows, novel: JudgedFlows): Findings {
+  const isNovel = [...normal.scores.map(() => 0), ...novel.scores.map(() => 1)]
+  const scores = [...normal.scores, ...novel.scores]
   return {
     normalFlows: normal.judged,
     novelFlows: novel.judged,
-    auc: area.value,
-    found: point.value,
+    ...rank(scores, isNovel),
     normalFlagged: normal.flagged / normal.judged,
     novelFlagged: novel.flagged / novel.judged,
     groups:

@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import {
   createMatrix,
   createRng,
-  DataError,
   decodeNpyMatrix,
   type Matrix,
   sampleWithoutReplacement,
@@ -20,8 +19,6 @@ import {
   type SavedModel,
   scoreSamples,
 } from '@oddflow/detectors'
-import { auc, rocCurve, tprAtFpr } from '@oddflow/evaluation'
-import { trainModel } from '@oddflow/program'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { note } from '../output.js'
@@ -30,13 +27,12 @@ import { list, share, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
 import { readPaperFigures } from '../tables/published.js'
 import { markdownTable } from '../tables/table.js'
-import { VERSION } from '../version.js'
+import { rank, trainOnRows } from './flows.js'
 import { publishedRows } from './published-rows.js'
-import { defineStudy, mean, percent, targetLine, three } from './study.js'
+import { defineStudy, mean, percent, targetTable, three } from './study.js'
 import { DEFAULT_VARIANT, variantNamed } from './variants.js'
 
 const SUBSAMPLE_ROWS = 2000
-const FALSE_POSITIVE_RATE = 0.01
 
 /** `rows`: what the method is given. */
 interface Method {
@@ -134,30 +130,6 @@ function summaryOf(gaps: readonly number[], sizes: readonly number[]): number[] 
 
 type Measured = Omit<Cell, 'method' | 'dataset'>
 
-/** As `oddflow train` makes a model of rows. */
-export function trainOnRows(train: Matrix, detector: DetectorOptions, seed: number): SavedModel {
-  return trainModel(
-    {
-      rows: train,
-      inputOfRow: new Uint32Array(train.rows),
-      contract: {
-        featureSet: 'rows',
-        featureSetVersion: 1,
-        dimension: train.cols,
-        scaler: detector.scaler ?? 'none',
-      },
-      onePacketRule: null,
-    },
-    {
-      detector,
-      falsePositiveRate: FALSE_POSITIVE_RATE,
-      calibrationShare: 0.2,
-      seed,
-      oddflowVersion: VERSION,
-    },
-  ).saved
-}
-
 export function judgeRows({ detector, threshold }: SavedModel, test: Matrix, isNovelRow: ArrayLike<number>) {
   const scores = new Float64Array(test.rows)
   scoreSamples(detector, test, scores, createScoreWorkspace(detector))
@@ -173,13 +145,6 @@ export function judgeRows({ detector, threshold }: SavedModel, test: Matrix, isN
     normalFlagged: flagged[0]! / all[0]!,
     novelFlagged: flagged[1]! / all[1]!,
   }
-}
-
-function rank(scores: Float64Array, isNovelRow: ArrayLike<number>): { auc: number; found: number } {
-  const area = auc(scores, isNovelRow)
-  const point = tprAtFpr(rocCurve(scores, isNovelRow), FALSE_POSITIVE_RATE)
-  if (area.value === null || point.value === null) throw new DataError('test rows of one kind alone')
-  return { auc: area.value, found: point.value }
 }
 
 /** LOF and ECOD on each of the training sets. */
@@ -301,15 +266,11 @@ function page({ repeats, subsamples, peers, cells, behind }: RowsFigures): strin
 tuned. A row is summarised into 11 numbers first; *oc-kjl-qs, guarded* has the rows as they were published, unscaled,
 as \`oddflow train --recipe default\` had it before.
 
-${markdownTable(
-  ['', 'asked', 'measured', ''],
-  [
-    targetLine('AUC, mean of sets', ours.auc, { least: 0.93 }),
-    targetLine('AUC below that of oc-kjl-qs, guarded: worst set', worst.auc, { most: 0.02 }),
-    targetLine('novel rows found at 1 % of normal ones, mean', ours.found, { least: 0.6 }, percent),
-  ],
-  1,
-)}
+${targetTable([
+  ['AUC, mean of sets', ours.auc, { least: 0.93 }],
+  ['AUC below that of oc-kjl-qs, guarded: worst set', worst.auc, { most: 0.02 }],
+  ['novel rows found at 1 % of normal ones, mean', ours.found, { least: 0.6 }, percent],
+])}
 
 The worst set is ${worst.dataset}. Its difference has a standard error of ${three(worst.standardError)} over the ${repeats * subsamples} subsamples.
 

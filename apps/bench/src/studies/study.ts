@@ -15,7 +15,7 @@ import { readShape } from '../read-shapes.js'
 import { describeMachine, describeVersions } from '../run/machine.js'
 import { count, share, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
-import { plainText } from '../tables/table.js'
+import { markdownTable, plainText } from '../tables/table.js'
 
 export interface StudyDefinition<Options, Figures> {
   /** Of the command, and of its two files. */
@@ -170,14 +170,20 @@ export const signed = (value: number): string => `${value < 0 ? '−' : '+'}${fr
 /** "1.2 %". */
 export const percent = (value: number): string => `${fixed(100 * value, 1)} %`
 
-/** A line of a table of targets: what is asked, what was measured, and whether that is enough. */
-export function targetLine(
+export type Target = readonly [
   what: string,
   value: number,
   target: { readonly least: number } | { readonly most: number },
-  format: (value: number) => string = three,
-): string[] {
-  const [sign, limit, reached] =
-    'least' in target ? ['≥', target.least, value >= target.least] : ['≤', target.most, value <= target.most]
-  return [what, `${sign} ${format(limit as number)}`, format(value), reached ? 'reached' : 'missed']
+  format?: (value: number) => string,
+]
+
+/** What is asked, what was measured, and whether that is enough. */
+export function targetTable(targets: readonly Target[]): string {
+  const rows = targets.map(([what, value, target, format = three]) => {
+    const isLeast = 'least' in target
+    const limit = isLeast ? target.least : target.most
+    const reached = isLeast ? value >= limit : value <= limit
+    return [what, `${isLeast ? '≥' : '≤'} ${format(limit)}`, format(value), reached ? 'reached' : 'missed']
+  })
+  return markdownTable(['', 'asked', 'measured', ''], rows, 1)
 }

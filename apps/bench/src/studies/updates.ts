@@ -8,8 +8,8 @@ import { hashRows } from '@oddflow/program'
 import { z } from 'zod'
 import { count, share, text } from '../shapes.js'
 import { markdownTable } from '../tables/table.js'
-import { collectFlows, compare, joinJudged, judgeFlows, trainingSet, trainOn, wholeCapture } from './flows.js'
-import { defineStudy, type Findings, findingsShape, mean, percent, targetLine, three } from './study.js'
+import { collectFlows, compare, judgeCaptures, trainingSet, trainOn, wholeCapture } from './flows.js'
+import { defineStudy, type Findings, findingsShape, mean, percent, targetTable, three } from './study.js'
 import { DEFAULT_VARIANT, describeRecipe, variantNamed } from './variants.js'
 import { ORDER_OF_TIME, readDevices, splitOf } from './watch.js'
 
@@ -41,11 +41,9 @@ async function measureUpdates(
 ): Promise<UpdatesFigures['splits'][number][]> {
   const recipe = variantNamed(DEFAULT_VARIANT)
   const devices = readDevices(folder)
-  const flowsOf = (captures: readonly string[]) =>
-    collectFlows(
-      captures.map((capture) => wholeCapture(join(folder, capture))),
-      recipe,
-    )
+  const paths = (captures: readonly string[]) =>
+    captures.map((capture) => wholeCapture(join(folder, capture)))
+  const flowsOf = (captures: readonly string[]) => collectFlows(paths(captures), recipe)
   const splits: UpdatesFigures['splits'] = []
   for (const order of ORDERS) {
     for (const device of Object.keys(devices).sort()) {
@@ -54,8 +52,6 @@ async function measureUpdates(
       const half = Math.ceil(train.length / 2)
       const [first, rest] = [train.slice(0, half), train.slice(half)]
       const seed = order === ORDER_OF_TIME ? 1 : order
-      const paths = (captures: readonly string[]) =>
-        captures.map((capture) => wholeCapture(join(folder, capture)))
       const before = await trainOn(paths(first), recipe, seed)
       const all = await trainOn(paths(train), recipe, seed)
       const given = await givenRows(await flowsOf(rest), recipe)
@@ -67,11 +63,8 @@ async function measureUpdates(
         if (rows.rows.rows >= 10) tenth = updateEnsemble(tenth, rows).saved
       }
       const judge = async (model: SavedModel): Promise<Findings> => {
-        const judged = async (captures: readonly string[]) => {
-          const parts = []
-          for (const capture of captures) parts.push(judgeFlows(model, await flowsOf([capture])))
-          return joinJudged(parts)
-        }
+        const judged = (captures: readonly string[]) =>
+          judgeCaptures(model, captures, (capture) => flowsOf([capture]))
         return compare(await judged(normal), await judged(novel))
       }
       const rows = given.rows.rows
@@ -120,19 +113,15 @@ captures. All three judge the same captures.
 
 \`${recipe}\`
 
-${markdownTable(
-  ['', 'asked', 'measured', ''],
+${targetTable([
+  ['AUC below that of training on all, mean', mean(behind), { most: 0.03 }],
   [
-    targetLine('AUC below that of training on all, mean', mean(behind), { most: 0.03 }),
-    targetLine(
-      'given rows that are normal afterwards, mean',
-      mean(splits.map((one) => one.normalAfter)),
-      { least: 0.95 },
-      percent,
-    ),
+    'given rows that are normal afterwards, mean',
+    mean(splits.map((one) => one.normalAfter)),
+    { least: 0.95 },
+    percent,
   ],
-  1,
-)}
+])}
 
 ${splits.length - taken.length} of ${splits.length} updates leave less than 95 % of the given rows normal: \`oddflow update\` refuses those, writes nothing and exits
 with 1. The largest model after ten updates has ${largest} bytes; before them the largest has ${Math.max(...splits.map(({ bytesBefore }) => bytesBefore))}. Its size is bounded by the number of

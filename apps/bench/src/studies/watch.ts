@@ -12,8 +12,17 @@ import { inFile } from '../errors.js'
 import { readShape } from '../read-shapes.js'
 import { text } from '../shapes.js'
 import { markdownTable } from '../tables/table.js'
-import { collectFlows, compare, joinJudged, judgeFlows, type Recipe, trainOn, wholeCapture } from './flows.js'
-import { defineStudy, type Findings, findingsShape, mean, percent, targetLine, three } from './study.js'
+import { collectFlows, compare, judgeCaptures, type Recipe, trainOn, wholeCapture } from './flows.js'
+import {
+  defineStudy,
+  type Findings,
+  findingsShape,
+  mean,
+  percent,
+  type Target,
+  targetTable,
+  three,
+} from './study.js'
 import { DEFAULT_VARIANT, describeRecipe, VARIANT_NAMES, variantNamed } from './variants.js'
 
 /** Captures of each device of another family that are judged, at most. */
@@ -119,11 +128,7 @@ export async function measureWatch(
         recipe,
         order === ORDER_OF_TIME ? 1 : order,
       )
-      const judge = async (captures: readonly string[]) => {
-        const parts = []
-        for (const capture of captures) parts.push(judgeFlows(model, await flowsOf(capture)))
-        return joinJudged(parts)
-      }
+      const judge = (captures: readonly string[]) => judgeCaptures(model, captures, flowsOf)
       splits.push({ device: name, order: String(order), ...compare(await judge(normal), await judge(novel)) })
     }
     tell(`order ${order}: ${described(averageOf(splits.slice(before)))}`)
@@ -207,39 +212,32 @@ function page({ recipe, splits }: WatchFigures): string {
     return [three(auc), percent(found), percent(normalFlagged), percent(novelFlagged), captures]
   }
   const columns = ['AUC', 'found at 1 %', 'normal', 'novel', 'captures: normal, novel']
+  const ofGroups: Target[] =
+    r.groups === null || t.groups === null
+      ? []
+      : [
+          ['novel captures flagged, random orders', r.groups.novel, { least: 0.95 }, percent],
+          ['normal captures flagged, random orders', r.groups.normal, { most: 0.09 }, percent],
+          ['novel captures flagged, order of time', t.groups.novel, { least: 0.95 }, percent],
+          ['normal captures flagged, order of time', t.groups.normal, { most: 0.2 }, percent],
+        ]
   return `Each of ${names.length} devices is watched alone. Half of its captures train a model; the other half and at most ${NOVEL_CAPTURES} captures of
 each device of another family are judged by it. Random orders: seeds ${orders.join(', ')}, every other capture trains. Order of
 time: the earlier half trains. A figure is the mean of devices, each with the same weight.
 
 \`${recipe}\`
 
-${markdownTable(
-  ['', 'asked', 'measured', ''],
-  [
-    targetLine('AUC, random orders', r.auc, { least: 0.95 }),
-    targetLine('AUC, order of time', t.auc, { least: 0.93 }),
-    targetLine('novel flows found at 1 % of normal ones, random orders', r.found, { least: 0.62 }, percent),
-    targetLine('normal flows flagged, random orders', r.normalFlagged, { most: 0.015 }, percent),
-    targetLine('normal flows flagged, order of time', t.normalFlagged, { most: 0.03 }, percent),
-    targetLine(
-      'normal flows flagged, worst device, random orders',
-      worstDevice(random),
-      { most: 0.05 },
-      percent,
-    ),
-    targetLine('novel flows flagged, random orders', r.novelFlagged, { least: 0.6 }, percent),
-    targetLine('novel flows flagged, order of time', t.novelFlagged, { least: 0.6 }, percent),
-    ...(r.groups === null || t.groups === null
-      ? []
-      : [
-          targetLine('novel captures flagged, random orders', r.groups.novel, { least: 0.95 }, percent),
-          targetLine('normal captures flagged, random orders', r.groups.normal, { most: 0.09 }, percent),
-          targetLine('novel captures flagged, order of time', t.groups.novel, { least: 0.95 }, percent),
-          targetLine('normal captures flagged, order of time', t.groups.normal, { most: 0.2 }, percent),
-        ]),
-  ],
-  1,
-)}
+${targetTable([
+  ['AUC, random orders', r.auc, { least: 0.95 }],
+  ['AUC, order of time', t.auc, { least: 0.93 }],
+  ['novel flows found at 1 % of normal ones, random orders', r.found, { least: 0.62 }, percent],
+  ['normal flows flagged, random orders', r.normalFlagged, { most: 0.015 }, percent],
+  ['normal flows flagged, order of time', t.normalFlagged, { most: 0.03 }, percent],
+  ['normal flows flagged, worst device, random orders', worstDevice(random), { most: 0.05 }, percent],
+  ['novel flows flagged, random orders', r.novelFlagged, { least: 0.6 }, percent],
+  ['novel flows flagged, order of time', t.novelFlagged, { least: 0.6 }, percent],
+  ...ofGroups,
+])}
 
 *Flagged* is at the model's own threshold, made from the training captures alone for 1 % of normal flows. Captures are flagged as
 groups: \`oddflow score --group capture\`.

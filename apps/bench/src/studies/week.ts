@@ -13,7 +13,7 @@ import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { labAttacks, readPair } from './attacks.js'
 import { collectFlows, judgeFlows, type Recipe, trainOn, wholeCapture } from './flows.js'
-import { defineStudy, mean, percent, targetLine } from './study.js'
+import { defineStudy, mean, percent, targetTable } from './study.js'
 import { DEFAULT_VARIANT, describeRecipe, variantNamed } from './variants.js'
 
 const TRAINING_DAYS = 3
@@ -120,16 +120,12 @@ other networks: a SYN flood (data/pairs) and those of [the traffic lab](../../to
 
 \`${recipe}\`
 
-${markdownTable(
-  ['', 'asked', 'measured', ''],
-  [
-    targetLine('later flows flagged, mean of devices', rate, { most: 0.02 }, percent),
-    targetLine('flagged flows a day and device', aDay, { most: 2 }, (value) => fixed(value, 1)),
-    targetLine('attack flows flagged, mean of devices and attacks', attacksMean, { least: 0.8 }, percent),
-    targetLine('the least of any device and attack', attacksLeast, { least: 0.4 }, percent),
-  ],
-  1,
-)}
+${targetTable([
+  ['later flows flagged, mean of devices', rate, { most: 0.02 }, percent],
+  ['flagged flows a day and device', aDay, { most: 2 }, (value) => fixed(value, 1)],
+  ['attack flows flagged, mean of devices and attacks', attacksMean, { least: 0.8 }, percent],
+  ['the least of any device and attack', attacksLeast, { least: 0.4 }, percent],
+])}
 
 ## Days
 
