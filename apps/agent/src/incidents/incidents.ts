@@ -15,13 +15,14 @@
  * Time is the packets'.
  */
 import { createHash } from 'node:crypto'
-import { formatAddress, parseMac } from '@oddflow/capture'
-import { type FlowRecord, protocolName } from '@oddflow/flows'
-import { isResponderDevice, macText, type Network } from '@oddflow/program'
+import { parseMac } from '@oddflow/capture'
+import type { FlowRecord } from '@oddflow/flows'
+import type { Network } from '@oddflow/program'
 import { type Alert, type AlertRule, servicePort } from '../alerts/alert.js'
 import type { AlertExplainer } from '../alerts/eve.js'
 import { isGroup } from '../devices/contacts.js'
 import type { MutingAnswer } from './answer.js'
+import { type AttackContact, attacksOf, createAttackFlows } from './attack-flows.js'
 import {
   emptyIncident,
   INCIDENT_KINDS,
@@ -35,11 +36,11 @@ import {
   MAXIMUM_CONTACTS,
   MAXIMUM_FACTS,
   MAXIMUM_OVER,
-  MAY_BE_NORMAL,
   seriousKinds,
 } from './incident.js'
-import { type Contact, contactOf, type IncidentRows, isSameContact, pairOf } from './incident-rows.js'
-import { deviceText, namedFact, serviceText, sizeText, spanText, summaryOf } from './sentences.js'
+import type { IncidentRows } from './incident-rows.js'
+import { deviceText, namedFact, serviceText, summaryOf } from './sentences.js'
+import { bytesOf, noVolume, type Volume, volumeFacts } from './volume.js'
 
 export interface IncidentBook {
   /**
@@ -99,22 +100,11 @@ const WORSE = 4
 const WORSE_MICROS = 10_000_000
 /** From the first packet of a new device, or the flow that opens an incident of unusual ones, to its report. */
 const WAIT_MICROS = 5_000_000
-/** A large transfer has at least these bytes, and this multiple of those of the nearest usual flow. */
-const VOLUME_BYTES = 65_536
-const VOLUME_TIMES = 16
-/** Of IP and TCP, with options. */
-const HEADER_BYTES = 60
-/** More than a scan or a guesser has before the fact. */
-const MAXIMUM_HELD = 256
-/** Within so long. */
-const VOLUME_MICROS = 10 * MINUTE
 /** The key of what is about no single device. */
 const NETWORK = 'network'
 
 /** Facts about the agent's own work. */
 const NO_INCIDENT: readonly AlertRule[] = ['device-ready', 'contacts-full', 'not-judged']
-/** Facts about services that differ. */
-const SCANS: readonly string[] = ['port-scan', 'host-scan']
 const LEVEL_OF_KIND: Readonly<Record<IncidentKind, IncidentLevel>> = {
   'address-taken': 'high',
   'password-guessing': 'high',
@@ -132,10 +122,8 @@ const LEVEL_OF_KIND: Readonly<Record<IncidentKind, IncidentLevel>> = {
 interface Working {
   readonly incident: Incident
   strongest: Alert | null
-  /** By the device in unusual flows, within VOLUME_MICROS. */
-  readonly volume: { beganMicros: number; flows: number; sentBytes: number; receivedBytes: number }
-  /** Of either direction: when it is compared with the usual again. */
-  nextVolumeBytes: number
+  /** By the device in unusual flows. */
+  readonly volume: Volume
   reportedMicros: number
   /** Flows of devices that are not watched are part of it where they are with one of these. */
   readonly attacks: AttackContact[]
@@ -155,8 +143,11 @@ export function createIncidentBook({
   /** By device. */
   const active = new Map<string, Working>()
   const over: Incident[] = []
-  /** The latest flows without an alert, of which a fact may say what they were. */
-  const held: HeldFlow[] = []
+  const attackFlows = createAttackFlows({
+    rows,
+    localNetworks,
+    ...(onAttackFlow === undefined ? {} : { onAttackFlow }),
+  })
   let changes = 0
   let reports = 0
   let advancedMicros = 0
@@ -229,54 +220,6 @@ export function createIncidentBook({
     active.set(key, fresh)
     return fresh
   }
-  /** Flows that came before their fact are its incident's; before a scan, those with a service that came once. */
-  const takeHeld = ({ incident, attacks }: Working, { rule, ...alert }: Alert): void => {
-    const kind = kindOfFact(rule)
-    if (kind === null || MAY_BE_NORMAL.includes(kind)) return
-    const isScan = SCANS.includes(rule)
-    const attack = { contact: contactOf({ rule, ...alert }), isScan, isOfHosts: rule === 'host-scan' }
-    if (attacks.length < MAXIMUM_CONTACTS) attacks.push(attack)
-    const found = held.filter(
-      (flow) =>
-        isPartOf(flow, attack) &&
-        (!isScan || held.filter((each) => isSameContact(each.contact, flow.contact)).length === 1),
-    )
-    for (const flow of found) {
-      rows.noteFlow(incident.id, flow.contact, flow.row)
-      onAttackFlow?.(flow.pair, flow.startMicros)
-      held.splice(held.indexOf(flow), 1)
-    }
-  }
-  /** Much data in one direction: by this flow, or with those just before. */
-  const noteVolume = (working: Working, alert: Alert, atMicros: number): void => {
-    const { incident } = working
-    const startMicros = atMicros - alert.flow.durationMicros
-    if (Math.abs(atMicros - working.volume.beganMicros) >= VOLUME_MICROS) {
-      Object.assign(working, { volume: noVolume(startMicros), nextVolumeBytes: VOLUME_BYTES })
-    }
-    const { volume } = working
-    const { sent, received } = bytesOf(alert)
-    volume.flows++
-    volume.sentBytes += sent.isData ? sent.bytes : 0
-    volume.receivedBytes += received.isData ? received.bytes : 0
-    const most = Math.max(volume.sentBytes, volume.receivedBytes)
-    if (most < working.nextVolumeBytes) return
-    working.nextVolumeBytes = 2 * most
-    const { nearestBytes } = explain(alert)
-    const them = volume.flows === 1 ? 'it' : 'them'
-    const flows = volume.flows === 1 ? 'one unusual flow' : `${volume.flows} unusual flows`
-    const peer = `${alert.peer} (${serviceText(alert.flow.protocol, servicePort(alert.flow))})`
-    const span = spanText(atMicros - volume.beganMicros)
-    for (const [rule, verb, bytes, end, direction] of [
-      ['upload', 'sent', volume.sentBytes, sent.by, 'to'],
-      ['download', 'received', volume.receivedBytes, received.by, 'from'],
-    ] as const) {
-      const usual = nearestBytes?.[end] ?? null
-      if (usual === null || bytes < VOLUME_BYTES || bytes < VOLUME_TIMES * usual) continue
-      const fact = `${deviceText(incident.device)} ${verb} ${sizeText(bytes)} in ${span}, in ${flows} ${direction} ${peer}; its usual flow most like ${them} ${verb} ${sizeText(usual)}`
-      noteFact(incident, rule, incident.key, atMicros, fact)
-    }
-  }
   const advance = (nowMicros: number): void => {
     advancedMicros = nowMicros
     latestMicros = nowMicros
@@ -300,10 +243,12 @@ export function createIncidentBook({
       incident.endMicros = Math.max(incident.endMicros, atMicros)
       countContact(incident, alert)
       rows.note(incident.id, alert)
-      takeHeld(working, alert)
+      attackFlows.take(working, alert)
       if (alert.rule === 'score' || alert.rule === 'one-packet') noteFlow(working, alert)
       else noteFact(incident, alert.rule, key, atMicros, namedFact(alert))
-      if (alert.rule === 'score') noteVolume(working, alert, atMicros)
+      if (alert.rule === 'score')
+        for (const { rule, fact } of volumeFacts(working.volume, alert, atMicros, explain))
+          noteFact(incident, rule, incident.key, atMicros, `${deviceText(incident.device)} ${fact}`)
       incident.kind = kindOf(incident)
       incident.level = levelOf(incident)
       latestMicros = Math.max(latestMicros, atMicros)
@@ -311,19 +256,9 @@ export function createIncidentBook({
       return incident.id
     },
     noteHeld(record, isNewContact) {
-      const flow = { ...heldFlowOf(record, localNetworks), isNewContact }
-      for (const key of [flow.initiator.key, flow.responder.key]) {
-        const working = active.get(key)
-        if (working?.attacks.some((attack) => isPartOf(flow, attack)) !== true) continue
-        if (record.row !== null) rows.noteFlow(working.incident.id, flow.contact, record.row.slice())
-        changes++
-        return true
-      }
-      const { startMicros } = record
-      if (record.row !== null)
-        held.push({ ...flow, startMicros, pair: pairOf(record), row: record.row.slice() })
-      if (held.length > MAXIMUM_HELD) held.shift()
-      return false
+      const isPart = attackFlows.note(record, isNewContact, (device) => active.get(device))
+      if (isPart) changes++
+      return isPart
     },
     mutedBy(id) {
       for (const { incident } of active.values()) if (incident.id === id) return mutedBy(incident)
@@ -336,7 +271,7 @@ export function createIncidentBook({
     },
     clockSet(byMicros) {
       latestMicros += byMicros
-      for (const flow of held) flow.startMicros += byMicros
+      attackFlows.clockSet(byMicros)
       for (const working of active.values()) {
         const { incident } = working
         working.reportedMicros += byMicros
@@ -360,91 +295,15 @@ export function createIncidentBook({
   }
 }
 
-/** With whom a fact is, that is no new device and no first contact. */
-interface AttackContact {
-  readonly contact: Contact
-  readonly isScan: boolean
-  /** The device scans hosts: whatever else is new of it is part of that. */
-  readonly isOfHosts: boolean
-}
-
-/** A flow without an alert, from both of its ends. */
-interface HeldFlow {
-  /** As seen from the device whose model would judge it. */
-  readonly contact: Contact
-  readonly initiator: End
-  readonly responder: End
-  readonly isNewContact: boolean
-  startMicros: number
-  readonly pair: number
-  readonly row: Float64Array
-}
-
-interface End {
-  /** MAC address, or address. */
-  readonly key: string
-  readonly address: string
-}
-
-function heldFlowOf(
-  record: FlowRecord,
-  localNetworks: readonly Network[],
-): Pick<HeldFlow, 'contact' | 'initiator' | 'responder'> {
-  const endOf = (words: Uint32Array, mac: Uint8Array): End => {
-    const address = formatAddress(words, 0, record.ipVersion)
-    return { key: macText(mac) ?? address, address }
-  }
-  const initiator = endOf(record.initiatorAddress, record.initiatorMac)
-  const responder = endOf(record.responderAddress, record.responderMac)
-  const isResponder = isResponderDevice(record, localNetworks)
-  const [device, peer] = isResponder ? [responder, initiator] : [initiator, responder]
-  const service = serviceText(
-    protocolName(record.protocol),
-    Math.min(record.initiatorPort, record.responderPort),
-  )
-  const contact = { device: device.key, peer: peer.address, service, address: device.address }
-  return { contact, initiator, responder }
-}
-
-/** Whether a flow is with a contact of an incident, whichever of the two ends that is seen from. */
-function isPartOf(
-  flow: Pick<HeldFlow, 'contact' | 'initiator' | 'responder' | 'isNewContact'>,
-  { contact: attack, isScan, isOfHosts }: AttackContact,
-): boolean {
-  const { contact, initiator, responder, isNewContact } = flow
-  const { device, peer, service } = attack
-  if (isOfHosts && isNewContact && device === contact.device) return true
-  if (service !== contact.service && !(isScan && isNewContact)) return false
-  return (
-    (device === initiator.key && peer === responder.address) ||
-    (device === responder.key && peer === initiator.address)
-  )
-}
-
-/** Of an earlier run. */
-function attacksOf(incident: Incident, contacts: readonly Contact[]): AttackContact[] {
-  if (seriousKinds(incident).length === 0) return []
-  const { facts } = incident
-  const isScan = facts.some(({ rule }) => SCANS.includes(rule))
-  const isOfHosts = (device: string): boolean =>
-    facts.some(({ rule, key }) => rule === 'host-scan' && key === device)
-  return contacts.map((contact) => ({ contact, isScan, isOfHosts: isOfHosts(contact.device) }))
-}
-
 function workingOf(incident: Incident, attacks: AttackContact[] = []): Working {
   return {
     incident,
     strongest: null,
-    volume: noVolume(0),
-    nextVolumeBytes: VOLUME_BYTES,
+    volume: noVolume(),
     reportedMicros: 0,
     attacks,
     waitsMicros: null,
   }
-}
-
-function noVolume(beganMicros: number): Working['volume'] {
-  return { beganMicros, flows: 0, sentBytes: 0, receivedBytes: 0 }
 }
 
 function beginIncident(alert: Alert, key: string, atMicros: number): Incident {
@@ -501,31 +360,6 @@ function noteFlow(working: Working, alert: Alert): void {
 function isToGroup({ ipVersion, destinationWords, peerKey }: Alert): boolean {
   const mac = (peerKey === null ? null : parseMac(peerKey)) ?? new Uint8Array(6)
   return isGroup(ipVersion, destinationWords, Uint8Array.from(mac))
-}
-
-/** Of what one end of a flow sent. */
-interface EndBytes {
-  readonly by: 'initiator' | 'responder'
-  readonly bytes: number
-  /** More than headers: requests of a flood are no data. */
-  readonly isData: boolean
-}
-
-/** From the sight of the device. */
-function bytesOf({ device, flow, ...alert }: Alert): { sent: EndBytes; received: EndBytes } {
-  const initiator: EndBytes = {
-    by: 'initiator',
-    bytes: alert.initiatorBytes,
-    isData: alert.initiatorBytes > HEADER_BYTES * alert.initiatorPackets,
-  }
-  const responder: EndBytes = {
-    by: 'responder',
-    bytes: alert.responderBytes,
-    isData: alert.responderBytes > HEADER_BYTES * alert.responderPackets,
-  }
-  return device.address === flow.source
-    ? { sent: initiator, received: responder }
-    : { sent: responder, received: initiator }
 }
 
 /** How far below the threshold. */

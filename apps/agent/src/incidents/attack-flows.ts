@@ -1,0 +1,154 @@
+/**
+ * AttackFlows: flows of devices that are not watched, and so have no alert, that are part of an attack: with the peer and service of a
+ * fact, of a scan with the peer alone. The latest are kept, of which a fact may say what they were.
+ */
+import { formatAddress } from '@oddflow/capture'
+import { type FlowRecord, protocolName } from '@oddflow/flows'
+import { isResponderDevice, macText, type Network } from '@oddflow/program'
+import type { Alert } from '../alerts/alert.js'
+import { type Incident, kindOfFact, MAXIMUM_CONTACTS, MAY_BE_NORMAL, seriousKinds } from './incident.js'
+import { type Contact, contactOf, type IncidentRows, isSameContact, pairOf } from './incident-rows.js'
+import { serviceText } from './sentences.js'
+
+/** More than a scan or a guesser has before the fact. */
+const MAXIMUM_HELD = 256
+/** Facts about services that differ. */
+const SCANS: readonly string[] = ['port-scan', 'host-scan']
+
+/** With whom a fact is, that is no new device and no first contact. */
+export interface AttackContact {
+  readonly contact: Contact
+  readonly isScan: boolean
+  /** The device scans hosts: whatever else is new of it is part of that. */
+  readonly isOfHosts: boolean
+}
+
+/** A flow without an alert, from both of its ends. */
+interface HeldFlow {
+  /** As seen from the device whose model would judge it. */
+  readonly contact: Contact
+  readonly initiator: End
+  readonly responder: End
+  readonly isNewContact: boolean
+  startMicros: number
+  readonly pair: number
+  readonly row: Float64Array
+}
+
+interface End {
+  /** MAC address, or address. */
+  readonly key: string
+  readonly address: string
+}
+
+function heldFlowOf(
+  record: FlowRecord,
+  localNetworks: readonly Network[],
+): Pick<HeldFlow, 'contact' | 'initiator' | 'responder'> {
+  const endOf = (words: Uint32Array, mac: Uint8Array): End => {
+    const address = formatAddress(words, 0, record.ipVersion)
+    return { key: macText(mac) ?? address, address }
+  }
+  const initiator = endOf(record.initiatorAddress, record.initiatorMac)
+  const responder = endOf(record.responderAddress, record.responderMac)
+  const isResponder = isResponderDevice(record, localNetworks)
+  const [device, peer] = isResponder ? [responder, initiator] : [initiator, responder]
+  const service = serviceText(
+    protocolName(record.protocol),
+    Math.min(record.initiatorPort, record.responderPort),
+  )
+  const contact = { device: device.key, peer: peer.address, service, address: device.address }
+  return { contact, initiator, responder }
+}
+
+/** Whether a flow is with a contact of an incident, whichever of the two ends that is seen from. */
+function isPartOf(
+  flow: Pick<HeldFlow, 'contact' | 'initiator' | 'responder' | 'isNewContact'>,
+  { contact: attack, isScan, isOfHosts }: AttackContact,
+): boolean {
+  const { contact, initiator, responder, isNewContact } = flow
+  const { device, peer, service } = attack
+  if (isOfHosts && isNewContact && device === contact.device) return true
+  if (service !== contact.service && !(isScan && isNewContact)) return false
+  return (
+    (device === initiator.key && peer === responder.address) ||
+    (device === responder.key && peer === initiator.address)
+  )
+}
+
+/** Of an earlier run. */
+export function attacksOf(incident: Incident, contacts: readonly Contact[]): AttackContact[] {
+  if (seriousKinds(incident).length === 0) return []
+  const { facts } = incident
+  const isScan = facts.some(({ rule }) => SCANS.includes(rule))
+  const isOfHosts = (device: string): boolean =>
+    facts.some(({ rule, key }) => rule === 'host-scan' && key === device)
+  return contacts.map((contact) => ({ contact, isScan, isOfHosts: isOfHosts(contact.device) }))
+}
+
+export interface AttackFlows {
+  /** A flow without an alert; its row is borrowed. True where it is part of an attack on one of its ends. */
+  note(
+    record: FlowRecord,
+    isNewContact: boolean,
+    attacksOn: (device: string) => OpenAttacks | undefined,
+  ): boolean
+  /** Flows that came before their fact are its incident's; before a scan, those with a service that came once. */
+  take(of: OpenAttacks, alert: Alert): void
+  /** The packets' clock was set by so much. */
+  clockSet(byMicros: number): void
+}
+
+/** What facts of an incident are about. */
+export interface OpenAttacks {
+  readonly incident: Incident
+  readonly attacks: AttackContact[]
+}
+
+interface AttackFlowsOptions {
+  readonly rows: Pick<IncidentRows, 'noteFlow'>
+  readonly localNetworks: readonly Network[]
+  /** A flow that a device's model may have learned turned out to be part of an attack. @param pair - of its addresses (addressPair) */
+  readonly onAttackFlow?: (pair: number, startMicros: number) => void
+}
+
+export function createAttackFlows({ rows, localNetworks, onAttackFlow }: AttackFlowsOptions): AttackFlows {
+  const held: HeldFlow[] = []
+  return {
+    note(record, isNewContact, attacksOn) {
+      const flow = { ...heldFlowOf(record, localNetworks), isNewContact }
+      for (const key of [flow.initiator.key, flow.responder.key]) {
+        const of = attacksOn(key)
+        if (of?.attacks.some((attack) => isPartOf(flow, attack)) !== true) continue
+        if (record.row !== null) rows.noteFlow(of.incident.id, flow.contact, record.row.slice())
+        return true
+      }
+      const { startMicros } = record
+      if (record.row !== null)
+        held.push({ ...flow, startMicros, pair: pairOf(record), row: record.row.slice() })
+      if (held.length > MAXIMUM_HELD) held.shift()
+      return false
+    },
+    take({ incident, attacks }, alert) {
+      const { rule } = alert
+      const kind = kindOfFact(rule)
+      if (kind === null || MAY_BE_NORMAL.includes(kind)) return
+      const isScan = SCANS.includes(rule)
+      const attack = { contact: contactOf(alert), isScan, isOfHosts: rule === 'host-scan' }
+      if (attacks.length < MAXIMUM_CONTACTS) attacks.push(attack)
+      const found = held.filter(
+        (flow) =>
+          isPartOf(flow, attack) &&
+          (!isScan || held.filter((each) => isSameContact(each.contact, flow.contact)).length === 1),
+      )
+      for (const flow of found) {
+        rows.noteFlow(incident.id, flow.contact, flow.row)
+        onAttackFlow?.(flow.pair, flow.startMicros)
+        held.splice(held.indexOf(flow), 1)
+      }
+    },
+    clockSet(byMicros) {
+      for (const flow of held) flow.startMicros += byMicros
+    },
+  }
+}
