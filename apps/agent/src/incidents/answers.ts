@@ -13,27 +13,16 @@
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { formatAddress } from '@oddflow/capture'
 import { ArgumentError, FormatError, plural } from '@oddflow/core'
-import { decodeModelFile, encodeModelFile, type SavedModel } from '@oddflow/detectors'
-import { type FlowRecord, protocolName } from '@oddflow/flows'
-import {
-  createFlowJudge,
-  deviceKeyOf,
-  type FlowJudge,
-  fileError,
-  isResponderDevice,
-  type Network,
-} from '@oddflow/program'
+import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
+import { fileError } from '@oddflow/program'
 import type { Alert } from '../alerts/alert.js'
 import { eveTime } from '../alerts/eve.js'
 import type { FileSystem } from '../files/file-system.js'
-import { lookAt, readTwice, writeBytes, writeStateTwice } from '../files/state-file.js'
+import { lookAt, readTwice, writeStateTwice } from '../files/state-file.js'
 import type { Log } from '../log.js'
-import type { AcceptedRows, AcceptJob } from '../models/accept-rows.js'
 import type { ModelManager } from '../models/model-manager.js'
-import { joinRows } from '../models/train.js'
-import type { AgentVerdict, Decider } from '../pipeline/counters.js'
+import type { Decider } from '../pipeline/counters.js'
 import {
   ANSWER_NAMES,
   type Answer,
@@ -48,9 +37,10 @@ import {
   MAXIMUM_NORMAL,
   type MutingAnswer,
 } from './answer.js'
+import { type AnswerModelsOptions, createAnswerModels } from './answer-models.js'
 import { type Incident, kindOfFact } from './incident.js'
 import { contactOf, type IncidentRows, isSameContact, pairsOf } from './incident-rows.js'
-import { deviceText, serviceText } from './sentences.js'
+import { deviceText } from './sentences.js'
 
 const HOUR_MICROS = 3_600_000_000
 const DEFAULT_HOURS = 24
@@ -124,34 +114,18 @@ export interface AnswerLimits {
   readonly hours: number
 }
 
-interface AnswerBookOptions {
+interface AnswerBookOptions extends AnswerModelsOptions {
   readonly known: readonly Answer[]
-  /** Those of `known`, by the SHA-256 of their files. */
-  readonly models: ReadonlyMap<string, SavedModel>
-  /** null: nothing is kept over a restart. */
-  readonly folder: string | null
-  readonly files: FileSystem
-  readonly localNetworks: readonly Network[]
   readonly rows: IncidentRows
   readonly incidents: () => readonly Incident[]
   readonly nowMicros: () => number
-  readonly accept: (job: AcceptJob) => Promise<AcceptedRows>
   readonly log: Pick<Log, 'info' | 'warn'>
-}
-
-/** What judges flows of a device with the contacts of an answer. */
-interface Overlay {
-  readonly contacts: ReadonlySet<string>
-  readonly judge: FlowJudge['judge']
 }
 
 export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
   const { files, folder, rows, nowMicros, log } = options
   let answers: readonly Answer[] = options.known
-  let decider: Decider | null = null
-  /** By device. */
-  let overlays = new Map<string, Overlay[]>()
-  const models = new Map(options.models)
+  const models = createAnswerModels(options)
   let learning: Pick<ModelManager, 'unlearn'> | null = null
   let isOfAnswer = false
   let normalFlows = 0
@@ -166,28 +140,6 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
     return done
   }
   const standing = (): readonly Answer[] => answers.filter((each) => isStanding(each, nowMicros()))
-  const modelPath = (sha256: string): string => join(folder ?? '', 'answers', `${sha256}.oddflow`)
-  const useModels = (): void => {
-    overlays = new Map()
-    for (const { answer, models: own, contacts } of answers) {
-      if (answer !== 'normal') continue
-      for (const { device, sha256 } of own) {
-        const saved = models.get(sha256)
-        if (saved === undefined || decider === null) continue
-        overlays.set(device, [
-          ...(overlays.get(device) ?? []),
-          {
-            contacts: new Set(
-              contacts
-                .filter((each) => each.device === device)
-                .map(({ peer, service }) => `${peer} ${service}`),
-            ),
-            judge: createFlowJudge(saved, decider.row).judge,
-          },
-        ])
-      }
-    }
-  }
   /** Kept first, then in force. */
   const put = async (next: readonly Answer[]): Promise<void> => {
     if (folder !== null) {
@@ -201,55 +153,7 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
       }
     }
     answers = next
-    useModels()
-  }
-  const removeUnused = async (): Promise<void> => {
-    const used = new Set(answers.flatMap(({ models: own }) => own.map(({ sha256 }) => sha256)))
-    for (const sha256 of [...models.keys()]) {
-      if (used.has(sha256)) continue
-      models.delete(sha256)
-      if (folder !== null) await files.remove(modelPath(sha256)).catch(() => undefined)
-    }
-  }
-  /** The models that an answer needs now. Rejects with the error that says why there is none. */
-  const makeModels = async (
-    incident: string,
-    of: Pick<Answer, 'contacts' | 'rows'>,
-  ): Promise<Pick<Answer, 'models' | 'changes'>> => {
-    const made: Answer['models'] = []
-    const changes: string[] = []
-    for (const device of new Set(of.contacts.map((each) => each.device))) {
-      const inForce = decider?.modelOf(device) ?? null
-      if (inForce === null) continue
-      // rows of other features are of a model of before
-      const isOfNow = ({ length }: Float64Array): boolean => length === inForce.saved.contract.dimension
-      const given = of.rows
-        .filter(({ contact, row }) => of.contacts[contact]?.device === device && isOfNow(row))
-        .map(({ row }) => row)
-      if (given.length === 0) continue
-      const isGiven = new Set(given.map(String))
-      const { file, changes: said } = await options.accept({
-        accept: encodeModelFile(inForce.saved),
-        rows: joinRows(given),
-        others: joinRows(rows.ofDevice(device).filter((row) => isOfNow(row) && !isGiven.has(String(row)))),
-        attacks: joinRows(attackRows((each) => each === device).filter(isOfNow)),
-        seed: 1,
-      })
-      const sha256 = createHash('sha256').update(file).digest('hex')
-      if (folder !== null) {
-        try {
-          await files.makeFolder(join(folder, 'answers'))
-          await writeBytes(files, modelPath(sha256), file)
-        } catch (error) {
-          throw fileError('write', modelPath(sha256), error)
-        }
-      }
-      models.set(sha256, decodeModelFile(file))
-      made.push({ device, base: inForce.model, sha256 })
-      changes.push(...said.map((text) => `${device}: ${text}`))
-    }
-    if (made.length === 0) changes.push(`No model changes: ${incident.slice(0, 8)} has no flow with a score`)
-    return { models: made, changes }
+    models.use(answers)
   }
   const attackRows: AnswerBook['attackRows'] = (isOf) =>
     answers
@@ -257,6 +161,7 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
       .flatMap(({ contacts, rows: own }) =>
         own.filter(({ contact }) => isOf(contacts[contact]?.device ?? '')).map(({ row }) => row),
       )
+  const attackRowsOf = (device: string): Float64Array[] => attackRows((each) => each === device)
   const without = (incident: string): Answer[] => standing().filter((each) => each.incident !== incident)
 
   /** Throws ArgumentError where an answer stands that says the opposite of the same flows. */
@@ -302,7 +207,7 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
     if (isOfFlows && contacts.length === 0)
       throw new ArgumentError(`the flows of ${incident.id.slice(0, 8)} are not kept any more`)
     checkConflict(answer, given)
-    const made = answer === 'normal' ? await makeModels(incident.id, given) : null
+    const made = answer === 'normal' ? await models.make(given, attackRowsOf) : null
     const whole = { ...given, ...made }
     await put([...others, whole])
     if (answer === 'attack')
@@ -341,7 +246,7 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
   /** Makes the models of an answer again that were made of another model than is in force, or are lost. */
   const renew = async (of: Answer): Promise<void> => {
     try {
-      const made = await makeModels(of.incident, of)
+      const made = await models.make(of, attackRowsOf)
       if (answers.includes(of)) await put(answers.map((each) => (each === of ? { ...each, ...made } : each)))
     } catch (error) {
       log.warn(
@@ -349,55 +254,12 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
       )
     }
   }
-  const isStale = ({ models: own, answer }: Answer): boolean =>
-    answer === 'normal' &&
-    own.some(({ device, base, sha256 }) => {
-      const inForce = decider?.modelOf(device) ?? null
-      return inForce !== null && (inForce.model !== base || !models.has(sha256))
-    })
-  const isNormal = (record: FlowRecord, { rule }: AgentVerdict): boolean => {
-    const own = overlays.get(deviceKeyOf(record, options.localNetworks))
-    if (own === undefined) return false
-    const isResponder = isResponderDevice(record, options.localNetworks)
-    const peer = formatAddress(
-      isResponder ? record.initiatorAddress : record.responderAddress,
-      0,
-      record.ipVersion,
-    )
-    const port = Math.min(record.initiatorPort, record.responderPort)
-    const contact = `${peer} ${serviceText(protocolName(record.protocol), port)}`
-    // a flow of one packet may have no row: its service was stated to be normal
-    return own.some(
-      ({ contacts, judge }) => contacts.has(contact) && (rule === 'one-packet' || !judge(record).novel),
-    )
-  }
-  const remoteFates: Record<RemoteFate, number> = {
-    accepted: 0,
-    retained: 0,
-    repeated: 0,
-    oversized: 0,
-    refused: 0,
-  }
-  const takeRemote = async (message: Uint8Array, isRetained: boolean): Promise<RemoteFate> => {
-    // one that the broker keeps is of another day
-    if (isRetained) return 'retained'
-    if (message.length > MAXIMUM_MESSAGE_BYTES) return 'oversized'
-    try {
-      const asked = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(message)) as unknown
-      const { incident, answer } = (asked ?? {}) as Record<string, unknown>
-      return await inTurn(async () => {
-        const found = standing().find((each) => each.incident === incident)
-        if (found?.answer === answer) return 'repeated'
-        // what a person said at the agent itself counts more
-        if (found !== undefined) return 'refused'
-        await answerNow(asked, REMOTE)
-        log.info(`incident ${String(incident).slice(0, 8)} was answered "${String(answer)}" by MQTT`)
-        return 'accepted'
-      })
-    } catch {
-      return 'refused'
-    }
-  }
+  const remote = createRemoteAnswers({
+    inTurn,
+    answerOf: (incident) => standing().find((each) => each.incident === incident)?.answer ?? null,
+    give: (asked) => answerNow(asked, REMOTE),
+    log,
+  })
   let isRenewing = false
   let nextRenewal = 0
 
@@ -408,17 +270,10 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
           return await answerNow(asked, most)
         } finally {
           // of an answer that was refused, some may be made
-          await removeUnused()
+          await models.removeUnused(answers)
         }
       }),
-    remote: {
-      async take(message, isRetained) {
-        remoteFates[await takeRemote(message, isRetained)]++
-      },
-      refuseOversized() {
-        remoteFates.oversized++
-      },
-    },
+    remote,
     list: standing,
     mutedBy({ key, kind }) {
       const found = standing().find((each) => isMutingKind(each) && each.device === key && each.kind === kind)
@@ -443,15 +298,15 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
     noteSilenced() {
       silencedAlerts++
     },
-    judging(inner, models) {
-      decider = inner
-      learning = models
-      useModels()
+    judging(inner, made) {
+      learning = made
+      models.judgeBeside(inner)
+      models.use(answers)
       return {
         ...inner,
         decide(record) {
           const decision = inner.decide(record)
-          isOfAnswer = decision.novel && isNormal(record, decision)
+          isOfAnswer = decision.novel && models.isNormal(record, decision)
           if (!isOfAnswer) return decision
           normalFlows++
           return { ...decision, novel: false, answered: 'normal' }
@@ -476,12 +331,12 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
     },
     tick() {
       ticks++
-      const stale = isRenewing || ticks < nextRenewal ? undefined : answers.find(isStale)
+      const stale = isRenewing || ticks < nextRenewal ? undefined : answers.find(models.isStale)
       if (stale === undefined) return
       isRenewing = true
       void inTurn(() => renew(stale)).finally(() => {
         isRenewing = false
-        if (answers.some(isStale)) nextRenewal = ticks + TICKS_BETWEEN_RETRIES
+        if (answers.some(models.isStale)) nextRenewal = ticks + TICKS_BETWEEN_RETRIES
       })
     },
     async idle() {
@@ -493,8 +348,61 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
       ) as Record<AnswerName, number>,
       normalFlows,
       silencedAlerts,
-      remote: { ...remoteFates },
+      remote: remote.fates(),
     }),
+  }
+}
+
+interface RemoteOptions {
+  /** One change after another. */
+  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+  /** The answer that an incident has now. */
+  readonly answerOf: (incident: unknown) => AnswerName | null
+  readonly give: (asked: unknown) => Promise<unknown>
+  readonly log: Pick<Log, 'info'>
+}
+
+function createRemoteAnswers({
+  inTurn,
+  answerOf,
+  give,
+  log,
+}: RemoteOptions): RemoteAnswers & { fates(): Readonly<Record<RemoteFate, number>> } {
+  const fates: Record<RemoteFate, number> = {
+    accepted: 0,
+    retained: 0,
+    repeated: 0,
+    oversized: 0,
+    refused: 0,
+  }
+  const takeRemote = async (message: Uint8Array, isRetained: boolean): Promise<RemoteFate> => {
+    // one that the broker keeps is of another day
+    if (isRetained) return 'retained'
+    if (message.length > MAXIMUM_MESSAGE_BYTES) return 'oversized'
+    try {
+      const asked = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(message)) as unknown
+      const { incident, answer } = (asked ?? {}) as Record<string, unknown>
+      return await inTurn(async () => {
+        const found = answerOf(incident)
+        if (found === answer) return 'repeated'
+        // what a person said at the agent itself counts more
+        if (found !== null) return 'refused'
+        await give(asked)
+        log.info(`incident ${String(incident).slice(0, 8)} was answered "${String(answer)}" by MQTT`)
+        return 'accepted'
+      })
+    } catch {
+      return 'refused'
+    }
+  }
+  return {
+    async take(message, isRetained) {
+      fates[await takeRemote(message, isRetained)]++
+    },
+    refuseOversized() {
+      fates.oversized++
+    },
+    fates: () => ({ ...fates }),
   }
 }
 
