@@ -34,10 +34,7 @@ export function messageOf(error: unknown): string {
   return String(error)
 }
 
-/**
- * Where alerts go beside the EVE file, and the address at which the agent listens: what doctor says of them, and what a run
- * and --check-config warn of. Nobody is contacted.
- */
+/** What doctor says of outputs and the address at which the agent listens, and what a run and --check-config warn of. */
 
 export function outputFinding(output: OutputSettings): Finding {
   try {

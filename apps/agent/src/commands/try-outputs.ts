@@ -1,8 +1,5 @@
 /**
- * `oddflow-agent doctor --try`: a test incident through each output beside the EVE file, and what came back.
- *
- * The EVE file is left out: a line in it would be read as an event by whatever follows the file, and one that root made could not
- * be written to by the agent.
+ * `oddflow-agent doctor --try`: a test incident through each output beside the EVE file, which its followers would take for an event.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'

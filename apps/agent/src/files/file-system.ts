@@ -1,11 +1,8 @@
 /**
- * FileSystem: the few things that the agent asks of a disk, passed in, so that tests can make each write,
- * flush and rename fail in turn.
+ * FileSystem: the few things that the agent asks of a disk, passed in, so that tests can make each of them fail.
  *
- * A write is whole or an error. Nothing counts as kept before `sync` (of the file) and `syncFolder` (of a new
- * or renamed name) have come back. Errors are those of node:fs, with their code; but what is opened to be read
- * is a regular file, or there is a FileError that names it: a pipe would be waited for without end, and a device has none.
- * Links are not followed in folders that are the agent's own: what stands there as a link, somebody else has put there.
+ * Nothing counts as kept before `sync` (of the file) and `syncFolder` (of a name) have come back. Errors are those of node:fs. What is
+ * opened to be read must be a regular file: a pipe would be waited for without end. Links in the agent's own folders are not followed.
  */
 import { constants, type Stats } from 'node:fs'
 import { access, type FileHandle, lstat, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'

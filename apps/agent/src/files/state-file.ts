@@ -1,13 +1,9 @@
 /**
- * State in small files that are whole or as they were: written under another name, flushed, renamed, and the
- * folder flushed, so that a kill or a power cut at any moment leaves the old state or the new one.
+ * State in small files that are whole or as they were after a kill or a power cut: written under another name, flushed, renamed, and
+ * the folder flushed. JSON ends with a CRC-32 of itself, which is checked before the text is parsed.
  *
- * JSON ends with a CRC-32 of itself, which is checked before anything is made of the text: a changed byte is found even where
- * the text is still JSON, and what is no state of ours costs no more memory than its bytes, MAXIMUM_STATE_BYTES at most.
- *
- * Whatever stands in place of a state file and is no whole file of its kind (damaged, of a newer version, unreadable, a folder, a
- * pipe, a link) is moved to `.damaged` and reported, and the agent goes on watching. What must not be lost by that has a
- * second copy (`writeStateTwice`), which is used then.
+ * What stands in place of a state file and is none (damaged, of a newer version, unreadable, a folder, a pipe, a link) is moved to
+ * `.damaged` and reported. What must not be lost has a second copy (`writeStateTwice`).
  */
 import { dirname } from 'node:path'
 import { crc32, FormatError, OddFlowError } from '@oddflow/core'
@@ -15,10 +11,7 @@ import type { Notice } from '../alerts/notice.js'
 import type { Log } from '../log.js'
 import { type FileSystem, hasCode, isOutOfFiles } from './file-system.js'
 
-/**
- * StateFaults: damage that is found in the state folder while the agent starts: a line of the log each, and, once alerts can
- * go out, a notice to every output.
- */
+/** Damage that is found in the state folder while the agent starts: a line of the log each, and a notice to every output. */
 
 export interface StateFaults extends Pick<Log, 'warn'> {
   /** The outputs are told of what was found and, at once, of what is found from now on. */

@@ -1,16 +1,11 @@
 /**
- * FleetModels: what this gateway makes of the models that a fleet offers it (packages/program/src/fleet-models.ts).
+ * FleetModels: what this gateway does with the models that a fleet offers it (packages/program/src/fleet-models.ts).
  *
  *     offer → signed, for us, newer? → canary? → download → size, hash, contract → made attacks → flows of before → shadow → in use → proven
  *
- * In shadow a model judges beside the one in use; while it proves itself the one before judges beside it. In both it may flag
- * at most MOST_FALSE_ALARMS of the flows that the other one finds normal. Otherwise it is refused, or the gateway goes back to the
- * last good model. All of this works without the server.
- *
- * What a server sends may be hostile. A verdict on a version is kept only where the signature says that the model is the
- * operator's; what the server could have changed (no model, another hash) is reported and tried again.
- *
- * State: `fleet-model.json` (versions and what is used) and `fleet-models/SHA256….oddflow`. In use means written to disk, then used.
+ * In shadow a model judges beside the one in use; while it proves itself the one before judges beside it. In both it may flag at most
+ * MOST_FALSE_ALARMS of the flows that the other one finds normal, else it is refused or the gateway goes back. This works without the
+ * server, which may be hostile: a verdict on a version is kept only where the signature says that the model is the operator's.
  */
 import { createHash, type KeyObject } from 'node:crypto'
 import { join } from 'node:path'

@@ -1,10 +1,9 @@
 /**
  * Flows that a person stated to be normal → a model that finds them normal, which judges flows with the same peers and services
- * alone (incidents/answers.ts); the model in force stays for all others.
+ * alone (incidents/answers.ts). Runs in a process of its own.
  *
- * It is made by the update that `oddflow update --assume-normal` makes, and refused where that is: too many of the rows stay novel,
- * too much of what was normal would be novel, or the guard undoes it. It is refused too where a row of an attack would be normal, and
- * where a kind of made attack that was found is not found at any size. Runs in a process of its own.
+ * The update is that of `oddflow update --assume-normal`. It is refused where too many of the rows stay novel, too much of what was
+ * normal becomes novel, the guard undoes it, a row of an attack becomes normal, or a kind of made attack is found at no size any more.
  */
 import { ArgumentError, DataError, type Matrix, matrixOf, plural } from '@oddflow/core'
 import {

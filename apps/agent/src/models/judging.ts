@@ -1,8 +1,6 @@
 /**
- * JudgingModel: a model in memory, as far as it takes to judge.
- *
- * What it takes to learn on stays on disk: it is several times the model. Of one that has learnt on, the model as it was
- * trained is in the same file (`learned.frozen`), and judges beside it as its shadow.
+ * JudgingModel: a model in memory, as far as it takes to judge. What updates need stays on disk: it is several times the model. The
+ * file of an updated model has the model as it was trained too (`learned.frozen`), which judges beside it as its shadow.
  */
 
 import type { FlowContract } from '@oddflow/core'
@@ -17,10 +15,8 @@ import type { ModelRecord } from './model-store.js'
 import type { ShadowCounts } from './progress.js'
 
 /**
- * The verdict of the room: of the model of the device's owner, else of the base model, else of nobody; and why.
- *
- * Of an owner whose model has learnt on, the model as it was trained judges too: its word stands in the decision, and
- * where the two differ is counted.
+ * The verdict of the device's own model, else of the base model. Of an updated model the trained one judges too: its verdict is a part of
+ * the decision, and where the two differ is counted.
  */
 
 interface RoomDeciderOptions {

@@ -39,12 +39,11 @@ export function modelRoutes(room: ModelManager): FurtherRoutes {
 }
 
 /**
- * ScopeRegistry: the owners that are known (a device, a group, or all), whose model is in force, and who learns.
+ * ScopeRegistry: the known scopes (a device, a group, or all), whose model is in force, and which learn.
  *
- * It holds the two bounds: an owner that learns has a whole reservoir reserved, of as many as there are `places`, and models
- * are `maximumModels` at most, of those that learn too. Who finds no room waits, or takes the place of another one: of one that is watched
- * already and learns on only for a tighter promise; of one that came and went within an hour; of one that was idle for a day; or,
- * for a device that its maker gave its address, of one with a private (randomised) address.
+ * A scope that learns reserves a whole reservoir, of at most `places`; models are at most `maximumModels`, those to come included. A scope
+ * that finds no room waits, or takes the place of one that is judged already, came and went within an hour, was idle for a day, or has
+ * a private (randomised) address where its own is public.
  */
 
 /** What an owner shows while it learns. */
@@ -242,10 +241,8 @@ function whyGivesPlace(
 }
 
 /**
- * Whose model judges a device: its own, its group's, or the one of all.
- *
- * An owner goes by the device's key, by the group's name, or by `all`; `other` are the devices of no group. In file
- * names the colons of addresses are hyphens, and what kind it is stands in front, so that no two owners share a file.
+ * Whose model judges a device: its own, its group's, or the one of all. A scope is named by the device's key, by the group, or `all`;
+ * devices of no group are `other`.
  */
 export type ModelsPer = 'device' | 'group' | 'all'
 

@@ -1,14 +1,12 @@
 /**
- * ModelStore: models and rows of owners in the state folder, each file whole or as it was.
+ * ModelStore: models and rows of scopes in the state folder, each file whole or as it was.
  *
- *     models/OWNER.json              which model is in force, which one was before, and where they came from
+ *     models/OWNER.json              which model is in force, which one was before, and where they came from; with a copy
  *     models/OWNER-SHA256….oddflow   model files, named by the first 16 digits of their SHA-256
- *     models/OWNER.rows              what a learning owner has shown (row-reservoir.ts)
+ *     models/OWNER.rows              what a learning scope has shown (row-reservoir.ts)
  *
- * A model is written first and named by the record after, so a kill at any moment leaves the old model or the new one.
- * What is read back is checked: the record by its checksum and field by field, the model by its SHA-256 and as any model file. In
- * place of a model that is damaged or gone the one before it is used; where that is no better, the owner has lost its model.
- * A record has a copy (state-file.ts), since without it nobody knows which model is in force.
+ * A model is written first and named by the record after, so a kill at any moment leaves the old model or the new one. A model that is
+ * damaged or gone is replaced by the one before it; where that is no better, the scope has lost its model.
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'

@@ -1,20 +1,17 @@
 /**
- * How far the learning of an owner is: the rate that its threshold is to keep, the rows that this takes, and whether a
- * training is due.
- *
- * The rate is the alert budget's over the owner's own flows a day (times its devices; of the whole network's flows where the
- * budget is the network's); without one that of one false alert a day of each device, and 1 % at most. Enough is what the
- * threshold's promise takes (rowsToLearn), or as many rows as there are places for: then the model says what it promises instead.
- *
- * Rows held out of a training come from the same minutes as those that it learns, and say nothing of what comes later. So a
- * model proves itself: as many scored flows as were enough to train (`learnFlows`, and the rows), all of them later than it, and
- * among them no larger share of novel ones than it promises, one of any number. Where there is, the model is broken, and another one is made of all rows, those of the proof too.
- *
- * A device of few flows would take weeks for that. After `judgeHours` an owner is judged: a model is made of the rows that
- * there are, FEWEST_ROWS or more, and what they can promise is said. Rows that its model finds normal go on being collected then,
- * and with half as many again another model is made, until there are enough.
- *
+ * How far a scope has learned: the rate that its threshold is to keep, the rows that this takes, and whether a training is due.
  * Time is the packets'.
+ *
+ * The rate is the alert budget's over the scope's own flows a day (times its devices; over the network's flows where the budget is the
+ * network's); without a budget that of one false alert a day of each device, and 1 % at most. Enough rows are those that the threshold
+ * needs to keep its promise (rowsToLearn), or as many as there is room for.
+ *
+ * Rows held out of a training come from the same minutes as those that it learns. So a model proves itself by as many later flows as
+ * were enough to train: no larger share of them may be novel than it promises, or one of any number. Otherwise it is trained again
+ * with all rows.
+ *
+ * A device of few flows would take weeks for that. After `judgeHours` a model is made of FEWEST_ROWS rows or more, and another one each
+ * time there are half as many again, until there are enough.
  */
 import type { FlowContract } from '@oddflow/core'
 import { budgetRate, type Threshold } from '@oddflow/detectors'
@@ -169,10 +166,8 @@ function perDay(flows: number, micros: number): number {
  */
 
 /**
- * What is told of an owner: what the page shows (page/api.ts), and how far its learning is. Of one that learns, `rows` are
- * those in its reservoir and `rowsNeeded` those with which its threshold keeps what is asked for, as far as there is room; of
- * one that does not, `rows` are those that its model was trained with and `rowsNeeded` is null. What is said of a promise is
- * null without a model.
+ * What the page shows of a scope (page/api.ts), and how far its learning is. Of one that learns, `rows` are those in its reservoir
+ * and `rowsNeeded` those that its threshold needs; of another, `rows` are those of its model and `rowsNeeded` is null.
  */
 export interface ScopeReport extends OwnModel {
   /** Flows seen while learning. */

@@ -1,13 +1,9 @@
 /**
- * RowReservoir: what an owner of a model has shown so far: a uniform sample of its feature rows, in the order in
- * which they came, and the services of its flows of one packet. Bounded, and whole again after a restart.
+ * RowReservoir: a uniform sample of a scope's feature rows, in the order in which they came, and the services of its flows of one packet.
  *
- * Vitter, "Random sampling with a reservoir" (ACM TOMS 11, 1985), Algorithm R. Chance is a function of the seed and
- * the row's number alone, so a reservoir that was written and read goes on as if nothing had been. Places grow by
- * doubling up to `capacity`. A row is D float64 numbers, the number of its arrival, and of its flow the start and the pair of
- * addresses: 8(D + 3) bytes.
- *
- * Written as safetensors with a checksum: damage is found, and a damaged file is no reservoir.
+ * Vitter, "Random sampling with a reservoir" (ACM TOMS 11, 1985), Algorithm R. Chance is a function of the seed and the row's number
+ * alone, so a reservoir that was written and read goes on as before. Places grow by doubling up to `capacity`. A row is D float64
+ * numbers and the number of its arrival: 8(D + 1) bytes. The file is safetensors with a checksum.
  */
 import {
   crc32,

@@ -1,14 +1,9 @@
 /**
- * Rows of an owner → a model of its own, and whether what it was learnt from had settled.
+ * Rows of a scope → a model, and whether the device had settled. Runs in a process of its own (training-child.ts).
  *
- * The model is made as `oddflow train` makes one (trainModel of @oddflow/program, the same parameters), over all rows: of
- * flow summaries an ensemble, whose threshold comes from stretches of time that are held out in turn; of first packets
- * `oc-kjl-qs`, which can learn on, and whose threshold takes rows kept from the fit.
- * Settled is a question to the order of the rows: a second model is made of the earlier half alone, and judges the
- * later half. Where the device does what it did before, it flags what its threshold promises and no more; what it
- * flags beyond that is `unsettledShare`, from 0 (nothing new came) to 1.
- *
- * Runs in a process of its own (training-child.ts): plain data in, plain data out, the same bytes for the same rows.
+ * The model is made as `oddflow train` makes one, over all rows: of flow summaries an ensemble, whose threshold comes from stretches of
+ * time that are held out in turn; of first packets `oc-kjl-qs`, which can be updated, and whose threshold takes rows kept from the fit.
+ * Settled: a second model of the earlier half of the rows judges the later half. What it flags beyond its promise is `unsettledShare`.
  */
 
 import { createHash } from 'node:crypto'
@@ -130,12 +125,10 @@ function novelShare(saved: SavedModel, rows: Float64Array): number {
 }
 
 /**
- * A training of an owner: its rows go to a process, and the model that comes back is written to disk, then used.
+ * A training of a scope: its rows go to a process, and the model that comes back is written to disk, then used.
  *
- * One that finds the later half of the rows unlike the earlier one changes nothing and is tried again with a
- * quarter more flows; one that fails or takes too long, with twice as many. After one that is in force there is another when
- * the flows that came since do not bear it out (progress.ts), of all rows, those flows too. A training of an owner that
- * is judged with what it has shown is never refused as unsettled: it is the best that there is.
+ * An unsettled one changes nothing and is tried again with a quarter more flows; one that fails, with twice as many. A training of a
+ * scope that is judged after `judgeHours` is never refused as unsettled.
  */
 
 type ScopeTrainerOptions = Pick<

@@ -1,14 +1,9 @@
 /**
- * A model learns on from rows that a watched device has shown: a round of the learner of @oddflow/detectors
- * (docs/learning-on.md), which decides what may be learnt.
+ * An update of a model from rows that a watched device has shown: a round of the learner of @oddflow/detectors (docs/learning-on.md).
  *
- * The rows come as they were, novel ones too, and are not said to be normal: the learner keeps one in five from learning
- * before it asks for a verdict, for the threshold (a threshold of what had passed it would climb with every round),
- * learns of the others those that it finds normal, and drops those that are novel. Its guard compares with the model as
- * it was trained, which stays in the file, and has a round undone that lets too much pass.
- *
- * Forgetting is gradual: a row counts half after HALF_LIFE_ROWS more, so that a habit which slowly changes is followed.
- * Landmarks and components stay as many as they were. The same file and rows give the same bytes.
+ * The rows come as they were, novel ones too. The learner keeps one in five from learning, for the threshold; of the others it learns
+ * those that it finds normal. Its guard compares with the model as it was trained, which stays in the file, and undoes a round that
+ * lets too much pass. A row counts half after HALF_LIFE_ROWS more. The same file and rows give the same bytes.
  */
 
 import { createHash } from 'node:crypto'
@@ -79,11 +74,8 @@ export function createOnlineRows({ dimension, everyRows, rowsPerHour, maximumDev
 }
 
 /**
- * A round of learning on of an owner: the rows that its watched devices have shown go to a
- * process, and the model that follows is written to disk, then used.
- *
- * The model as it was trained stays on disk as the one before, through all rounds, so that a rollback goes to it. A round
- * that the guard had undone changes nothing, nor does one that fails; both are counted.
+ * An update of a scope: the rows that its watched devices have shown go to a process, and the model that follows is written to disk,
+ * then used. The model as it was trained stays on disk for a rollback. A round that the guard undid, or that fails, changes nothing.
  */
 
 type ScopeUpdaterOptions = Pick<

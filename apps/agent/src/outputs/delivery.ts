@@ -1,15 +1,12 @@
 /**
  * Delivery: carries alerts from the log to one output, in order, each at least once.
  *
- * An output that fails is tried again, after half a second, then after twice as long each time, up to a minute. Each
- * failure halves the number of alerts that are sent together, each success doubles it up to the output's own. Each output has
- * a delivery of its own, so none waits for another. How far it has got is kept by the log; where that fails the
- * output goes on, and the cursor is written again with the next alerts, or each second.
+ * After a failure it tries again in half a second, then after twice as long each time, up to a minute. Each failure halves the number of
+ * alerts that are sent together, each success doubles it. Where the cursor cannot be kept delivery goes on, and the cursor is written
+ * with the next alerts, or each second.
  *
- * An alert that the receiver refuses by itself (RefusedError) is set aside and counted, so that it does not hold up those behind
- * it. A receiver may also refuse everything, by a fault that somebody mends. So an alert is set aside at once only
- * where the receiver has taken another one since the last that was set aside; otherwise after the pauses have grown to a
- * minute, one alert a minute.
+ * An alert that the receiver refuses by itself (RefusedError) is set aside and counted. A receiver may also refuse everything until it
+ * is repaired. So an alert is set aside at once only where the receiver took another one since the last; else one a minute.
  */
 import type { Clock } from '../input/clocks.js'
 import { orAborted } from '../pipeline/shutdown.js'

@@ -1,14 +1,9 @@
 /**
- * EveFile: alerts as EVE JSON lines at the end of a file, as Suricata writes them, for the shippers that read
- * such files.
+ * EveFile: alerts as EVE JSON lines at the end of a file, as Suricata writes them.
  *
- * The file is there from the start, alerts or none. It is only ever added to, and flushed before an alert counts
- * as delivered. A line that a full disk cut off is taken away at once, and one that a kill cut off before the next is
- * written, so every line is whole. `reopen` follows a file that was renamed by log rotation. A file that was removed, renamed or
- * replaced without that is noticed at the next alert, which goes to a new one.
- *
- * A pipe or a terminal is written to as it is. One that nobody reads is waited for: its alerts stay in the log. A line that was
- * cut off in a pipe is ended there, and comes again.
+ * The file is only appended to, and flushed before an alert counts as delivered. A line that a full disk or a kill cut off is removed
+ * before the next one is written. `reopen` follows a file that log rotation renamed; any other change is noticed at the next alert,
+ * which goes to a new file. A pipe without a reader is waited for: its alerts stay in the log.
  */
 import { FileError } from '@oddflow/program'
 import { type FileSystem, hasCode, type OpenFile } from '../files/file-system.js'

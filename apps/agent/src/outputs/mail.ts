@@ -1,11 +1,10 @@
 /**
  * Mail: incidents as plain text over SMTP (npm's nodemailer), with TLS: `smtps:` from the start (port 465), `smtp:` by STARTTLS
- * (port 587), which the server must offer. Only a server on this machine is spoken to without (port 25), unless caFile is given.
+ * (port 587). Only a server on this machine is spoken to without (port 25), unless caFile is given.
  *
- * Delivered is what the server has answered with 250. A mail that it refuses (5xx after the text) is set aside; everything else
- * comes again. What comes together is one mail. The Message-ID is made of the event's id, and mails of one incident are a thread.
- * No more than `maximumPerDay` mails are sent in a day of the machine's clock, counted since the start: what comes after them
- * waits in the log, and goes out together on the next day.
+ * Delivered is what the server has answered with 250; a mail that it refuses (5xx after the text) is set aside. What comes together is
+ * one mail. The Message-ID is made of the event's id, and mails of one incident are a thread. After `maximumPerDay` mails in a day of
+ * the machine's clock, counted since the start, the rest goes out together on the next day.
  */
 import * as v from 'valibot'
 import { path, text, whole } from '../config/schema-parts.js'

@@ -1,11 +1,7 @@
 /**
- * Message: an event as a person reads it, for outputs that go to people (mail, chat, push, one line of a log).
- *
- * People get incidents, events about the agent itself, and alerts that belong to no incident. An alert that belongs to one is
- * part of its sentence and gets no message of its own.
- *
- * Words may come from the network (a device gives itself its name), so control characters and marks that reorder text are
- * taken out, and no web address is left that a reader's program would make a link of.
+ * Message: an event as a person reads it, for mail, chat, push and one line of a log.
+ * People get incidents, events about the agent itself, and alerts that belong to no incident.
+ * Words may come from the network: control characters, marks that reorder text and links are taken out.
  */
 import type { AlertBatch } from '../spool/alert-log.js'
 

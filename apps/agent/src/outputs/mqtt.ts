@@ -3,15 +3,12 @@
  *
  *     PREFIX/alerts   every alert, an EVE event, QoS 1: delivered is what the broker has acknowledged with a reason code of
  *                     success. MQTT 3.1.1 has no reason codes: what the access list denies is acknowledged all the same
- *     PREFIX/status   online, or offline: retained, the last will, so a killed agent is seen to be gone
+ *     PREFIX/status   online, or offline: retained, the last will
  *     PREFIX/answer   with `answers`, from the broker: {"incident": ID, "answer": "snooze" or "attack", "hours": up to 24}
  *     DISCOVERY/…     retained descriptions for Home Assistant, and PREFIX/devices/… (home-assistant.ts)
  *
- * The library connects and connects again by itself; alerts are handed to it while it is connected and wait in the agent's
- * own log otherwise, which knows bounds. An acknowledgement that does not come within ten seconds is a failure, and the
- * same alerts come again under their ids. The password is read from a file at the start, and is part of no message.
- *
- * The library takes some 22 MB of resident memory, so it is loaded with such an output alone.
+ * The library reconnects by itself; alerts are handed to it while it is connected. It takes some 22 MB of resident memory, so it is
+ * loaded with such an output alone.
  */
 import type { Duplex } from 'node:stream'
 import type { MqttClient } from 'mqtt'
@@ -83,13 +80,11 @@ export const mqtt = defineOutput({
 })
 
 /**
- * What a broker may send: short answers, and a message now and then to a client that takes answers to incidents. Whatever else it sends ends
- * the connection.
+ * What a broker may send: short answers, and a message now and then to a client that takes answers to incidents.
  *
- * The library gathers a packet until it is whole, up to the 256 MB that the protocol allows (MQTT 3.1.1, section 2.2.3), and
- * acknowledges messages as fast as they come. So the fixed headers are followed beside it: a packet of more than MAXIMUM_BYTES, a
- * PUBLISH (type 3) that is one too many, and an answer to nothing are refused at their first bytes. Every other packet answers
- * one of the agent's, so more of them than it has sent are a flood, which would take the processor from everything else.
+ * The library gathers a packet until it is whole, up to the 256 MB that the protocol allows (MQTT 3.1.1, section 2.2.3). So the fixed
+ * headers are followed beside it: a packet of more than MAXIMUM_BYTES, a PUBLISH (type 3) too many, and an answer to nothing end the
+ * connection at their first bytes.
  */
 
 const PUBLISH = 3

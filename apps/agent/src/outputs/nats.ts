@@ -5,10 +5,8 @@
  *                                   same flow can make the same event
  *     oddflow.gateway.NAME.status   how the agent is, once a minute; each replaces the one before
  *
- * Delivered means stored: the server acknowledges each event. Events wait in the agent's own log while the server is away,
- * and an event that was stored without its acknowledgment coming back is sent again under the same id, which the stream
- * drops within its window. The gateway logs in with an nkey (Ed25519), whose seed is in a file. Answers come to
- * `_INBOX.NAME`, so the server can give each gateway the right to these names and to no others (docs/fleet.md).
+ * Delivered means stored: the server acknowledges each event, and drops one that comes twice under the same id. The gateway logs in
+ * with an nkey (Ed25519). Answers come to `_INBOX.NAME`, so the server can give each gateway the right to these names alone.
  */
 import type { JetStreamClient } from '@nats-io/jetstream'
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node'

@@ -1,19 +1,15 @@
 /**
- * Syslog: alerts as messages of RFC 5424, over UDP (RFC 5426, a datagram each), TCP (RFC 6587 section 3.4.1, each preceded by its
- * length) or TLS (RFC 5425); or to the log daemon of this machine, by the program logger. The text is the EVE event, or with
- * `text: sentence` one line for people (message.ts).
+ * Syslog: alerts as messages of RFC 5424, over UDP (RFC 5426), TCP (RFC 6587 section 3.4.1, each preceded by its length) or TLS
+ * (RFC 5425), or to the log daemon of this machine. The text is the EVE event, or with `text: sentence` one line for people.
  *
- * Over UDP delivered means handed to the network: there is no answer. Over TCP and TLS each batch has a connection of its own,
- * and delivered means that the receiver read to its end: it closes the connection, in order, after the agent has. A receiver
- * that closes with unread bytes answers with a reset, which is a failure, and the batch comes again: at least once.
- * A receiver that closes before it has the last message would look the same as one that has read it, so the last byte is kept
- * back until the rest has had the time to arrive and the connection still stands.
+ * Over UDP delivered means handed to the network. Over TCP and TLS each batch has its own connection, and delivered means that the
+ * receiver closed it, in order, after the agent had. A receiver that closes early would look the same, so the last byte is kept back
+ * until the rest has had the time to arrive and the connection still stands.
  *
- * /dev/log is a socket of datagrams in the file system, which Node has none of; logger (util-linux, BusyBox) writes to it, and
- * delivered means that it ended well.
+ * /dev/log is a datagram socket in the file system, which Node cannot open; the program logger (util-linux, BusyBox) writes to it.
  *
- * The message's time is the alert's, its MSGID the rule. Priority: the facility that is asked for, and as severity 3 (error) for
- * an incident of level high, else 4 (warning), and 5 (notice) for what is over.
+ * The message's time is the alert's, its MSGID the rule. Severity is 3 (error) for an incident of level high, else 4 (warning), and
+ * 5 (notice) for what is over.
  */
 import { execFile } from 'node:child_process'
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram'

@@ -1,16 +1,10 @@
 /**
- * Webhook: alerts to a web server, by POST. By default a JSON array of EVE events; with `preset` or `body` a request for each
- * message that is for people (message.ts), of the shape that the receiver takes (receivers.ts) or that the configuration gives.
+ * Webhook: alerts to a web server, by POST. By default a JSON array of EVE events; with `preset` (receivers.ts) or `body` a request for
+ * each message that is for people (message.ts).
  *
- * Delivered is what was answered with a status of 2xx. 400, 413 and 422 refuse what was sent (delivery.ts sends fewer at a
- * time, and sets aside what is refused alone). Everything else (another status, a redirect, silence for
- * ten seconds, no connection) is a failure, and the same alerts come again later: a receiver that must not count
- * one twice goes by `oddflow.id`. Redirects are not followed, as they would lead where no configuration points. Secrets are
- * read from their files for every attempt, so they can be replaced while the agent runs, and are never part of a
- * message or of an error; nor are the URL's query and credentials, and the path where it is the secret.
- *
- * A body has at most BATCH alerts. Responses are read to the end and thrown away, up to a bound; the status counts, whatever
- * follows it.
+ * Delivered is what was answered with a status of 2xx. 400, 413 and 422 refuse what was sent; everything else is a failure, and the same
+ * alerts come again. Redirects are not followed. Secrets are read from their files for every attempt, and are never part of a message or
+ * of an error; nor are the URL's query and credentials, and the path where it is the secret.
  */
 import { createHmac } from 'node:crypto'
 import { request as httpRequest } from 'node:http'

@@ -3,14 +3,8 @@ import type { Clock } from '../input/clocks.js'
 import type { Log } from '../log.js'
 
 /**
- * What a service manager is told: that the agent is ready, reads its settings again, stops, and is alive.
- *
- * systemd takes such words over a datagram socket (sd_notify(3)), for which Node has no function; the program
- * systemd-notify sends them, and waits until they have been taken. Who is not started by systemd, or has no such program, is
- * told of nothing. Words go out one after another, in order.
- *
- * *Alive* is not that a timer runs: the watchdog is fed only as long as `isStuck` says no, four times within the time
- * that it has.
+ * Notifies systemd that the agent is ready, reloads, stops, and is alive (sd_notify(3)), by the program systemd-notify: Node has no
+ * function for datagram sockets. The watchdog is fed only as long as `isStuck` says no.
  */
 
 export interface ServiceNotifier {
@@ -98,9 +92,8 @@ export function createProgress(monotonicMillis: () => number): Progress {
 }
 
 /**
- * SIGHUP, by which a service manager or log rotation asks for files to be opened anew. It ends a program that has no handler for
- * it, so one is there before anything else is loaded (main.ts imports this first), where the command is one that stays. What
- * comes before somebody listens is remembered, as one.
+ * SIGHUP asks for files to be opened again. It ends a program without a handler, so one is there before anything else is loaded (main.ts
+ * imports this first), where the command is `run`. A signal that comes before `listen` is remembered.
  */
 interface HangUps {
   /** Calls `listener` at each from now on, and at once where there has been one. */

@@ -1,19 +1,13 @@
 /**
- * AlertLog: alerts in one order, between what raises them and the outputs that carry them on.
- *
- * Each output reads at its own pace and says how far it has got; one that is down for an hour holds up no
- * other. A log is bounded in bytes: when it is full its oldest alerts go, and each output that had not
- * delivered them yet counts exactly how many it lost. One order for all is also the order of every device.
- *
- * Two kinds: in memory and on disk (spool.ts).
+ * AlertLog: alerts in one order, between the detection and the outputs. In memory, or on disk (spool.ts).
+ * Each output reads at its own pace. A full log drops its oldest alerts, and each output counts those that it had not delivered.
  */
 
 import { ReaderCursor } from './segments.js'
 import { Notifier } from './spool-reader.js'
 
 /**
- * MemoryLog: the alert log of an agent without a state folder. An alert is acknowledged as it is appended,
- * and gone with the process.
+ * The alert log of an agent without a state folder: an alert is acknowledged as it is appended, and gone with the process.
  */
 
 interface MemoryLogOptions {

@@ -1,12 +1,9 @@
 /**
  * Segments: the files of a spool, found again after a restart.
  *
- * A segment's name is the sequence number of its first record, in sixteen digits, so names in order are
- * records in order, and a segment that is not there leaves a gap between the records of one and the name of the
- * next. The name counts, and not the header, which says the same. Only the last segment can end in a torn record
- * (the one before was flushed before it was begun); it is cut back to its last whole one. Where a write failed for
- * good, the next segment begins with the number that was to be written, and what the failed one may hold of it does
- * not count.
+ * A segment is named by the sequence number of its first record, in sixteen digits. The name counts, and not the header. Only the last
+ * segment can end in a torn record; it is cut back to its last whole one. After a write that failed for good the next segment begins
+ * with the number that was to be written, and what the failed one holds of it does not count.
  */
 import { join } from 'node:path'
 import { crc32, FormatError } from '@oddflow/core'
@@ -17,16 +14,12 @@ import type { Log } from '../log.js'
 import type { AlertBatch } from './alert-log.js'
 
 /**
- * How alerts lie in a segment of the spool.
+ * A segment is 16 bytes of header (the signature, then the sequence number of its first record as a 64-bit little-endian number) and
+ * records: length of the payload (u32), CRC-32 (u32), payload. The CRC is of the record's sequence number (8 bytes) and the payload,
+ * so bytes of another place or time never pass for a record.
  *
- * A segment is 16 bytes of header (the signature, then the sequence number of its first record as a 64-bit
- * little-endian number) and records: length of the payload (u32), CRC-32 (u32), payload. The CRC is of the
- * record's sequence number (8 bytes) and the payload, so bytes of another place or time never pass for a
- * record. A record is known by its place: it has no number of its own to be wrong.
- *
- * A kill in the middle of a write leaves a record that is short: it was never acknowledged. Where a record does not have
- * its CRC the disk gave back something else; reading goes on at the next place where a length, a CRC and a payload agree
- * for a later sequence number (`findRecord`), and the numbers between are those of the records that are lost.
+ * A record without its CRC was damaged by the disk: reading goes on at the next place where a length, a CRC and a payload agree for a
+ * later sequence number (`findRecord`), and the records between are lost.
  */
 
 export const SEGMENT_HEADER_BYTES = 16
@@ -107,9 +100,8 @@ const MAXIMUM_SEARCHED_BYTES = 67_108_864
  * The next whole record behind a damaged one that begins at `from` and has the number `sequence`; null where there is none
  * before the number `end`.
  *
- * A length has zero bytes at its end, which no alert has, so there are few places to try. At each the payload's CRC is
- * taken back to its beginning, which leaves the CRC that the sequence number must have. As many records may be missing as
- * have room in the bytes between.
+ * A length ends in zero bytes, which no alert has, so there are few places to try. At each the payload's CRC is computed backwards,
+ * which leaves the CRC that the sequence number must have.
  */
 export function findRecord(
   bytes: Uint8Array,
@@ -399,8 +391,8 @@ async function scan(
 }
 
 /**
- * How far a segment's records go. One that does not have its CRC and lies before a sound one, or has its whole length, is one
- * that was damaged and counts; what is cut off behind was never acknowledged.
+ * How far a segment's records go. A damaged record that lies before a sound one, or has its whole length, counts; what is cut off
+ * behind was never acknowledged.
  */
 function lastOf(bytes: Uint8Array, first: number): { at: number; sequence: number } {
   let at = Math.min(SEGMENT_HEADER_BYTES, bytes.length)

@@ -1,7 +1,6 @@
 /**
- * One output's cursor in the spool: reads segments in order, and keeps how far it has got in a small file that
- * is replaced as a whole. After a kill it begins where it last committed, so an alert may come twice, under
- * the same id, and never not at all.
+ * One output's cursor in the spool. It is kept in a small file; after a kill an alert may come twice, under the same id, but is
+ * never left out.
  */
 import { fileError } from '@oddflow/program'
 import type { FileSystem } from '../files/file-system.js'

@@ -1,12 +1,9 @@
 /**
  * Spool: the alert log on disk. What it has acknowledged survives a kill at any moment and a power cut.
  *
- * Appended alerts gather in memory while the disk is busy; each turn writes all that have gathered and flushes
- * them with one fsync, then acknowledges them. A disk that fails (full, read-only, worn out) is tried again
- * after a second for as long as the agent runs; meanwhile alerts gather up to a bound, and outputs get them from memory. Beyond
- * the bound the oldest goes that an output has (outputs that have it not yet count it as dropped); where none has one, the new
- * alert is refused, counted and logged. What neither the disk nor all outputs have when the log is closed is lost, and counted.
- * On disk, the oldest segment goes when all are larger than they may be.
+ * Each turn writes all alerts that have gathered, flushes them with one fsync, and acknowledges them. A disk that fails is tried again
+ * each second; meanwhile outputs get alerts from memory. When memory is full the oldest alert that some output has is dropped (others
+ * count it); where no output has any, the new alert is refused and counted. On disk the oldest segment is removed when all are too large.
  */
 import { join } from 'node:path'
 import type { FileSystem, OpenFile } from '../files/file-system.js'
@@ -27,11 +24,7 @@ import {
 } from './segments.js'
 import { Notifier, SpoolReader } from './spool-reader.js'
 
-/**
- * Refusals: alerts that a log had no room for, counted, and told of in stretches: once when a stretch begins, and how many they
- * were when it is over. A stretch is over with the first alert that is taken after ten seconds without a refusal, so however
- * often a disk falls behind there are two lines in ten seconds at most.
- */
+/** Alerts that the log had no room for: counted, and logged when refusals begin and when there was none for ten seconds. */
 
 const QUIET_MILLIS = 10_000
 
@@ -68,12 +61,9 @@ export function createRefusals(folder: string, monotonicMillis: () => number, lo
 type Refusals = ReturnType<typeof createRefusals>
 
 /**
- * SegmentWriter: the spool's only writer. A batch is written at the end of the current segment and flushed,
- * and only then acknowledged.
- *
- * After a failed write or flush nobody knows what the disk holds behind the last acknowledged record (a flush
- * that failed once may succeed the next time without having written anything). So the segment is never written
- * to again: the same batch begins a new one when the caller tries again.
+ * The spool's only writer. After a failed write or flush it is unknown what the disk holds behind the last acknowledged record (a
+ * flush that failed once may succeed the next time without having written). So the segment is never written to again: the same batch
+ * begins a new one.
  */
 
 class SegmentWriter {
