@@ -17,16 +17,9 @@ interface KeeperOptions {
   readonly log: Pick<Log, 'info' | 'warn'>
 }
 
-export interface Keeper {
-  /** To be called every second or so. @param isDue - what changed is to be kept at once */
-  tick(isDue?: boolean): void
-  /** Keeps what changed, as far as that can be written. Never rejects. */
-  save(): Promise<void>
-  /** Whether the last write failed. */
-  readonly isTroubled: boolean
-}
+export type Keeper = ReturnType<typeof createKeeper>
 
-export function createKeeper(options: KeeperOptions): Keeper {
+export function createKeeper(options: KeeperOptions) {
   const { what, ticksBetween, changes, write, log } = options
   let { savedChanges } = options
   let ticks = 0
@@ -45,17 +38,20 @@ export function createKeeper(options: KeeperOptions): Keeper {
       isTroubled = true
     }
   }
+  /** Keeps what changed, as far as that can be written. Never rejects. */
   const save = (): Promise<void> => {
     ticks = 0
     saving = saving.then(writeChanges)
     return saving
   }
   return {
-    tick(isDue = false) {
+    /** To be called every second or so. @param isDue - what changed is to be kept at once */
+    tick(isDue = false): void {
       ticks++
       if (isDue || ticks >= ticksBetween) void save()
     },
     save,
+    /** Whether the last write failed. */
     get isTroubled() {
       return isTroubled
     },

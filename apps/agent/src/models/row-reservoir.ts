@@ -3,7 +3,8 @@
  *
  * Vitter, "Random sampling with a reservoir" (ACM TOMS 11, 1985), Algorithm R. Chance is a function of the seed and the row's number
  * alone, so a reservoir that was written and read goes on as before. Places grow by doubling up to `capacity`. A row is D float64
- * numbers and the number of its arrival: 8(D + 1) bytes. The file is safetensors with a checksum.
+ * numbers, the number of its arrival, and of its flow the start and the pair of addresses: 8(D + 3) bytes. The file is safetensors with
+ * a checksum.
  */
 import {
   crc32,

@@ -16,6 +16,7 @@ import * as v from 'valibot'
 import { path, text } from '../config/schema-parts.js'
 import type { RemoteAnswers } from '../incidents/answers.js'
 import { orAborted, withinMillis } from '../pipeline/shutdown.js'
+import type { AlertBatch } from '../spool/alert-log.js'
 import { keptMessages, namesOf, openDescribedDevices } from './home-assistant.js'
 import {
   allDone,
@@ -180,93 +181,67 @@ const UNKNOWN_REASON = /^Invalid puback reason code/
 const PUBLISH_HEADER_BYTES = 10
 
 /** Begins to connect. Rejects with FileError where a file of the settings cannot be read. */
-export async function createMqtt(given: MqttOptions): Promise<Output> {
+export async function createMqtt(options: MqttOptions): Promise<Output> {
   // its named exports are lost where it is bundled
   const { connect } = (await import('mqtt')).default
-  const options = {
-    ...given,
-    prefix: given.prefix ?? null,
-    homeAssistant: given.homeAssistant === false ? null : given.homeAssistant,
-  }
-  const { name, clock, log, isTrial = false } = options
-  const { prefix, clientId } = namesOf(options)
-  const target = originOf(options.url)
-  const status = `${prefix}/status`
-  const alerts = `${prefix}/alerts`
-  const answerTopic = `${prefix}/answer`
-  const credentials = {
-    ...(options.username === undefined ? {} : { username: options.username }),
-    ...(options.passwordFile === undefined ? {} : { password: readSecret(options.passwordFile) }),
-    ...(options.caFile === undefined ? {} : { ca: readCertificates(options.caFile) }),
-  }
-  const remote = options.answers ? (options.remoteAnswers ?? null) : null
-  const takesMessage = createMessageRate(clock.monotonicMillis)
-  const described = await openDescribedDevices(isTrial ? null : (options.state ?? null), name, log)
-  let protocolVersion: 4 | 5 = 5
-  let lastTrouble = 'is not connected'
-  let announced: Promise<void> = Promise.resolve()
-  /** Ends the attempt that is being made. */
-  let onBroken: (error: Error) => void = () => undefined
-  /** What the broker has of this connection, by topic. */
-  const kept = new Map<string, string>()
+  const { isTrial = false, state = null, name, log } = options
+  const described = await openDescribedDevices(isTrial ? null : state, name, log)
+  const output = new MqttOutput(options, connect, described)
+  if (isTrial) await output.firstAnswer()
+  return output
+}
 
-  /** Has the broker keep what has changed. What it denies is no fault of the alerts. */
-  const keep = async (open: MqttClient, qos: 0 | 1): Promise<void> => {
-    const devices = options.devices?.() ?? []
-    const keys = devices.map(({ key }) => key)
-    const gone = [...described.keys].filter((key) => !keys.includes(key))
-    if (options.homeAssistant !== null) await described.add(keys)
-    const wanted = new Map([[status, 'online'], ...keptMessages(options, devices, gone)])
-    let isComplete = true
-    for (const [topic, text] of wanted) {
-      if (kept.get(topic) === text) continue
-      kept.set(topic, text)
-      await open.publishAsync(topic, text, { qos, retain: true }).catch((error: Error) => {
-        isComplete = false
-        if (open.connected && text !== '') log.warn(`${target}: ${topic}: ${error.message}`)
-      })
-    }
-    // what was sent without an acknowledgement is sent again by the next connection
-    if (qos === 1 && isComplete) await described.remove(gone)
+type Mqtt = typeof import('mqtt')
+
+class MqttOutput implements Output {
+  readonly name: string
+  readonly target: string
+  readonly batch = BATCH
+  readonly #options: Omit<MqttOptions, 'prefix' | 'homeAssistant'> & {
+    readonly prefix: string | null
+    readonly homeAssistant: string | null
   }
-  const guard = (opening: MqttClient): void => {
-    let answers = 0
-    opening.on('packetsend', (packet) => {
-      answers++
-      // the first packet on every connection; nothing has been read from it yet
-      if (packet.cmd !== 'connect') return
-      answers = 1 + SPARE_ANSWERS
-      guardBroker(
-        opening.stream,
-        () => remote !== null && takesMessage(),
-        () => --answers >= 0,
-        (why) => {
-          lastTrouble = why
-          remote?.refuseOversized()
-        },
-      )
-    })
-  }
-  const takeAnswers = (opening: MqttClient, { take }: RemoteAnswers): void => {
-    opening.on('connect', () => {
-      // asks for no retained messages; MQTT 3.1.1 sends them anyway
-      opening.subscribeAsync(answerTopic, { qos: 1, rh: 2 }).catch((error: Error) => {
-        if (opening.connected) log.warn(`${target}: ${answerTopic}: ${error.message}; no answers are taken`)
-      })
-    })
-    opening.on('message', (topic, message, { retain }) => {
-      if (topic !== answerTopic) return
-      // a button that has done its work is off at once
-      void take(message, retain).then(() => {
-        announced = announced.then(() => keep(opening, 0))
-      })
-    })
-  }
-  const begin = (): MqttClient => {
-    const opening = connect(options.url, {
+  readonly #connect: Mqtt['connect']
+  readonly #described: Awaited<ReturnType<typeof openDescribedDevices>>
+  readonly #isTrial: boolean
+  readonly #clientOptions: Parameters<Mqtt['connect']>[1]
+  readonly #status: string
+  readonly #alerts: string
+  readonly #answers: string
+  /** Takes answers; null where none are taken. */
+  readonly #remote: RemoteAnswers | null
+  readonly #takesMessage: () => boolean
+  readonly #stopKeeping: () => void
+  #protocolVersion: 4 | 5 = 5
+  #lastError = 'is not connected'
+  #announced: Promise<void> = Promise.resolve()
+  /** Ends the attempt that is being made. */
+  #onBroken: (error: Error) => void = () => undefined
+  /** What the broker has of this connection, by topic. */
+  readonly #kept = new Map<string, string>()
+  #client: MqttClient | null
+
+  constructor(
+    { prefix: given, homeAssistant, ...options }: MqttOptions,
+    connect: Mqtt['connect'],
+    described: Awaited<ReturnType<typeof openDescribedDevices>>,
+  ) {
+    const { clock, isTrial = false } = options
+    this.#options = { ...options, prefix: given ?? null, homeAssistant: homeAssistant || null }
+    this.#connect = connect
+    this.#described = described
+    this.#isTrial = isTrial
+    this.name = options.name
+    this.target = originOf(options.url)
+    const { prefix, clientId } = namesOf(this.#options)
+    this.#status = `${prefix}/status`
+    this.#alerts = `${prefix}/alerts`
+    this.#answers = `${prefix}/answer`
+    this.#remote = options.answers ? (options.remoteAnswers ?? null) : null
+    this.#takesMessage = createMessageRate(clock.monotonicMillis)
+    this.#clientOptions = {
       // a client of the same id would be thrown out by the broker
       clientId: `${clientId}${isTrial ? '-trial' : ''}`,
-      protocolVersion,
       clean: true,
       keepalive: KEEPALIVE_SECONDS,
       connectTimeout: PATIENCE_MILLIS,
@@ -277,89 +252,166 @@ export async function createMqtt(given: MqttOptions): Promise<Output> {
       resubscribe: false,
       // not before there is somebody to hear of it
       manualConnect: true,
-      ...credentials,
+      ...(options.username === undefined ? {} : { username: options.username }),
+      ...(options.passwordFile === undefined ? {} : { password: readSecret(options.passwordFile) }),
+      ...(options.caFile === undefined ? {} : { ca: readCertificates(options.caFile) }),
       ...(isTrial
         ? {}
-        : { will: { topic: status, payload: Buffer.from('offline'), qos: 1, retain: true } as const }),
+        : { will: { topic: this.#status, payload: Buffer.from('offline'), qos: 1, retain: true } }),
+    }
+    this.#client = this.#begin()
+    // without acknowledgements, which alerts may have as many of as the broker allows
+    this.#stopKeeping = clock.every(DEVICES_MILLIS, () => {
+      const open = this.#client
+      if (!isTrial && open?.connected === true) this.#announce(open)
     })
-    guard(opening)
-    opening.on('error', (error) => {
-      lastTrouble = error.message
-      if (opening.connected) onBroken(error)
-      if (protocolVersion === 4 || !UNKNOWN_VERSION.includes(codeOf(error))) return
-      protocolVersion = 4
-      opening.options.protocolVersion = 4
-      log.warn(
-        `${target}: knows no MQTT 5; with MQTT 3.1.1 an alert that its access list denies counts as delivered`,
+  }
+
+  /** Resolves when it is connected, or why not is known. */
+  firstAnswer(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, PATIENCE_MILLIS)
+      for (const event of ['connect', 'error', 'close'] as const) {
+        this.#client?.once(event, () => {
+          clearTimeout(timer)
+          resolve()
+        })
+      }
+    })
+  }
+
+  async deliver({ lines }: AlertBatch, signal: AbortSignal): Promise<string> {
+    const open = this.#client
+    if (open === null || !open.connected) throw new Error(`${this.target}: ${this.#lastError}`)
+    let isBroken = false
+    try {
+      await withinMillis(this.#options.clock, PATIENCE_MILLIS, signal, (limit) => {
+        const broken = new Promise<never>((_, reject) => {
+          this.#onBroken = (error) => {
+            isBroken = true
+            reject(error)
+          }
+        })
+        const silent = (): void => this.#onBroken(new Error('does not acknowledge'))
+        if (limit.aborted) silent()
+        else limit.addEventListener('abort', silent, { once: true })
+        const published = this.#announced.then(() => publish(open, this.target, this.#alerts, lines))
+        return Promise.race([published, broken]).finally(() => {
+          this.#onBroken = () => undefined
+        })
+      })
+    } catch (error) {
+      // the library would send what it holds again, over this connection and the next
+      if (isBroken && this.#client === open && !signal.aborted) {
+        this.#client = this.#begin()
+        open.end(true)
+      }
+      throw deliveryError(this.target, this.#alerts, error as Error)
+    }
+    return `acknowledged by the broker (MQTT ${this.#protocolVersion === 5 ? '5' : '3.1.1'})`
+  }
+
+  async close(): Promise<void> {
+    this.#stopKeeping()
+    const open = this.#client
+    this.#client = null
+    if (open === null) return
+    if (open.connected && !this.#isTrial) {
+      // with a farewell the last will is not given out
+      const farewell = async (): Promise<void> => {
+        await open.publishAsync(this.#status, 'offline', { qos: 1, retain: true })
+        await open.endAsync()
+      }
+      await withinMillis(this.#options.clock, GOODBYE_MILLIS, null, (limit) =>
+        orAborted(farewell(), limit).catch(() => undefined),
       )
+    }
+    await open.endAsync(true)
+  }
+
+  #warn(message: string): void {
+    this.#options.log.warn(`${this.target}: ${message}`)
+  }
+
+  #announce(open: MqttClient): void {
+    this.#announced = this.#announced.then(() => this.#keep(open, 0))
+  }
+
+  /** Has the broker keep what has changed. What it denies is no fault of the alerts. */
+  async #keep(open: MqttClient, qos: 0 | 1): Promise<void> {
+    const devices = this.#options.devices?.() ?? []
+    const keys = devices.map(({ key }) => key)
+    const gone = [...this.#described.keys].filter((key) => !keys.includes(key))
+    if (this.#options.homeAssistant !== null) await this.#described.add(keys)
+    const wanted = new Map([[this.#status, 'online'], ...keptMessages(this.#options, devices, gone)])
+    let isComplete = true
+    for (const [topic, text] of wanted) {
+      if (this.#kept.get(topic) === text) continue
+      this.#kept.set(topic, text)
+      await open.publishAsync(topic, text, { qos, retain: true }).catch(({ message }: Error) => {
+        isComplete = false
+        if (open.connected && text !== '') this.#warn(`${topic}: ${message}`)
+      })
+    }
+    // what was sent without an acknowledgement is sent again by the next connection
+    if (qos === 1 && isComplete) await this.#described.remove(gone)
+  }
+
+  #begin(): MqttClient {
+    const opening = this.#connect(this.#options.url, {
+      ...this.#clientOptions,
+      protocolVersion: this.#protocolVersion,
+    })
+    this.#guard(opening)
+    opening.on('error', (error) => {
+      this.#lastError = error.message
+      if (opening.connected) this.#onBroken(error)
+      if (this.#protocolVersion === 4 || !UNKNOWN_VERSION.includes(codeOf(error))) return
+      this.#protocolVersion = 4
+      opening.options.protocolVersion = 4
+      this.#warn('knows no MQTT 5; with MQTT 3.1.1 an alert that its access list denies counts as delivered')
     })
     opening.on('connect', () => {
-      kept.clear()
-      if (!isTrial) announced = keep(opening, 1)
+      this.#kept.clear()
+      if (!this.#isTrial) this.#announced = this.#keep(opening, 1)
     })
-    if (remote !== null) takeAnswers(opening, remote)
+    if (this.#remote !== null) this.#takeAnswers(opening, this.#remote)
     opening.connect()
     return opening
   }
-  let client: MqttClient | null = begin()
-  if (isTrial) await firstAnswer(client)
-  // without acknowledgements, which alerts may have as many of as the broker allows
-  const stopKeeping = clock.every(DEVICES_MILLIS, () => {
-    const open = client
-    if (!isTrial && open?.connected === true) announced = announced.then(() => keep(open, 0))
-  })
 
-  return {
-    name,
-    target,
-    batch: BATCH,
-    async deliver({ lines }, signal) {
-      const open = client
-      if (open === null || !open.connected) throw new Error(`${target}: ${lastTrouble}`)
-      let isBroken = false
-      try {
-        await withinMillis(clock, PATIENCE_MILLIS, signal, (limit) => {
-          const broken = new Promise<never>((_, reject) => {
-            onBroken = (error) => {
-              isBroken = true
-              reject(error)
-            }
-          })
-          const silent = (): void => onBroken(new Error('does not acknowledge'))
-          if (limit.aborted) silent()
-          else limit.addEventListener('abort', silent, { once: true })
-          const published = announced.then(() => publish(open, target, alerts, lines))
-          return Promise.race([published, broken]).finally(() => {
-            onBroken = () => undefined
-          })
-        })
-      } catch (error) {
-        // the library would send what it holds again, over this connection and the next
-        if (isBroken && client === open && !signal.aborted) {
-          client = begin()
-          open.end(true)
-        }
-        throw deliveryError(target, alerts, error as Error)
-      }
-      return `acknowledged by the broker (MQTT ${protocolVersion === 5 ? '5' : '3.1.1'})`
-    },
-    async close() {
-      stopKeeping()
-      const open = client
-      client = null
-      if (open === null) return
-      if (open.connected && !isTrial) {
-        // with a farewell the last will is not given out
-        const farewell = async (): Promise<void> => {
-          await open.publishAsync(status, 'offline', { qos: 1, retain: true })
-          await open.endAsync()
-        }
-        await withinMillis(clock, GOODBYE_MILLIS, null, (limit) =>
-          orAborted(farewell(), limit).catch(() => undefined),
-        )
-      }
-      await open.endAsync(true)
-    },
+  #guard(opening: MqttClient): void {
+    let answers = 0
+    opening.on('packetsend', (packet) => {
+      answers++
+      // the first packet on every connection; nothing has been read from it yet
+      if (packet.cmd !== 'connect') return
+      answers = 1 + SPARE_ANSWERS
+      guardBroker(
+        opening.stream,
+        () => this.#remote !== null && this.#takesMessage(),
+        () => --answers >= 0,
+        (why) => {
+          this.#lastError = why
+          this.#remote?.refuseOversized()
+        },
+      )
+    })
+  }
+
+  #takeAnswers(opening: MqttClient, remote: RemoteAnswers): void {
+    const topic = this.#answers
+    opening.on('connect', () => {
+      // asks for no retained messages; MQTT 3.1.1 sends them anyway
+      opening.subscribeAsync(topic, { qos: 1, rh: 2 }).catch(({ message }: Error) => {
+        if (opening.connected) this.#warn(`${topic}: ${message}; no answers are taken`)
+      })
+    })
+    opening.on('message', (from, message, { retain }) => {
+      if (from !== topic) return
+      // a button that has done its work is off at once
+      void remote.take(message, retain).then(() => this.#announce(opening))
+    })
   }
 }
 
@@ -381,19 +433,6 @@ async function publish(
       lines.slice(at, at + together).map((line) => open.publishAsync(topic, Buffer.from(line), { qos: 1 })),
     )
   }
-}
-
-/** Resolves when it is connected, or why not is known. */
-function firstAnswer(client: MqttClient): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, PATIENCE_MILLIS)
-    for (const event of ['connect', 'error', 'close'] as const) {
-      client.once(event, () => {
-        clearTimeout(timer)
-        resolve()
-      })
-    }
-  })
 }
 
 function codeOf(error: unknown): number {
