@@ -14,7 +14,6 @@ interface AggregatorOptions {
   readonly windowMicros: number
   /** Kinds that a device may have open before the further ones become one. */
   readonly kindsPerDevice: number
-  /** Kinds of all devices together. */
   readonly maximumKinds: number
   readonly emit: (alert: Alert) => void
 }
@@ -136,21 +135,18 @@ export function createAggregator(options: AggregatorOptions) {
       if (crowd === undefined) open(manyKey, alert, atMicros, false)
       else count(crowd, alert)
     },
-    /** Closes the windows that are over. */
     advance,
     /** The clock was set: windows last as long as they would have. */
     clockSet(byMicros: number): void {
       now += byMicros
       for (const kind of kinds.values()) kind.openedMicros += byMicros
     },
-    /** Closes all windows. */
     flush(): void {
       for (const [key, kind] of [...kinds]) {
         summarise(kind)
         remove(key, kind)
       }
     },
-    /** Alerts that went into a count. */
     get folded(): number {
       return folded
     },

@@ -19,7 +19,7 @@ import type { Incident, IncidentChange } from '../incidents/incident.js'
 import { encodeIncidentEvent } from '../incidents/incident.js'
 import type { IncidentBook } from '../incidents/incidents.js'
 import type { LossHistory } from '../pipeline/conditions.js'
-import type { AgentVerdict, AlertTotals, Decider } from '../pipeline/counters.js'
+import type { AgentVerdict, Decider } from '../pipeline/counters.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import { createAggregator } from './aggregate.js'
 import { type Alert, type AlertDevice, type AlertRule, type FactRule, isFactRule } from './alert.js'
@@ -29,9 +29,7 @@ import type { Suppression } from './suppress.js'
 
 interface AlertContext {
   readonly localNetworks: readonly Network[]
-  /** The name and the group of a device, as far as there are any. */
   readonly labelsOf?: (key: string) => Pick<AlertDevice, 'name' | 'group'>
-  /** Names of a device's peers, where they are looked for. */
   readonly peerNamesOf?: (device: string, addresses: readonly string[]) => readonly PeerName[]
 }
 
@@ -120,7 +118,6 @@ function keyNumbers(record: FlowRecord): number[] {
   ]
 }
 
-/** SHA-256 of numbers and a text. */
 function hashOf(numbers: readonly number[], text: string): Buffer {
   const bytes = new DataView(new ArrayBuffer(8 * numbers.length))
   for (const [i, number] of numbers.entries()) bytes.setFloat64(8 * i, number)
@@ -134,7 +131,6 @@ interface AlertPipelineOptions {
   readonly alsoSuppresses?: (alert: Alert) => boolean
   /** Keeps packets of an alert that is given out; null where there are none. */
   readonly keepEvidence?: (alert: Alert) => KeptEvidence | null
-  /** Every alert that is given out, encoded. */
   readonly onGiven?: (line: Uint8Array) => void
   /** What gathers alerts into incidents; null where devices are not kept. */
   readonly incidents: Pick<IncidentBook, 'note' | 'mutedBy' | 'advance' | 'clockSet' | 'flush'> | null
@@ -149,7 +145,6 @@ interface AlertPipelineOptions {
   readonly rarity: Decider['rarity']
   /** Told by alerts that no verdict is about: the model of all, where there is one. */
   readonly model: Pick<AgentVerdict, 'model' | 'threshold'>
-  /** Packets lost up to now. */
   readonly lostPackets: () => number
   readonly losses: LossHistory
 }
@@ -167,11 +162,15 @@ export function createAlertPipeline(options: AlertPipelineOptions) {
   let { suppression } = options
   const totals = {
     raised: 0,
+    /** Novel verdicts on devices that are not watched. */
     held: 0,
+    /** Alerts about devices without a verdict. */
     announced: 0,
+    /** Flows that an answer made normal, which the EVE file has. */
     answered: 0,
     suppressed: 0,
     given: 0,
+    /** Events of the agent itself. */
     told: 0,
     incidentReports: 0,
   }
@@ -241,7 +240,6 @@ export function createAlertPipeline(options: AlertPipelineOptions) {
       }
       take(record, { score: null, novel: true, rule, early: false, ...said, ...options.model })
     },
-    /** An event of the agent itself. */
     tell(notice: Notice): void {
       totals.told++
       put(encodeNotice(notice, interfaceName))
@@ -269,7 +267,7 @@ export function createAlertPipeline(options: AlertPipelineOptions) {
       aggregator?.flush()
       options.incidents?.flush()
     },
-    totals: (): AlertTotals => ({
+    totals: () => ({
       ...totals,
       folded: aggregator?.folded ?? 0,
       summaries: aggregator?.summaries ?? 0,

@@ -32,7 +32,6 @@ export function isFactRule(rule: AlertRule): rule is FactRule {
   return FACT_RULES.some((each) => each === rule)
 }
 
-/** The field names of `oddflow score --format json`. */
 export interface AlertFlow {
   readonly protocol: string
   readonly source: string
@@ -72,7 +71,6 @@ export interface Alert {
   /** Of the flow's first packet; 0 where it had no tag. */
   readonly vlan: number
   readonly device: AlertDevice
-  /** The other end's address. */
   readonly peer: string
   /** Its key as a device (MAC address, or address), where it is of the local networks; else null. */
   readonly peerKey: string | null
@@ -100,7 +98,6 @@ export interface Alert {
   readonly lostPackets: number
   /** Of those, since the flow began: what it may miss. */
   readonly lostInWindow: number
-  /** How rare such a score is among normal flows; null where there is no score. */
   readonly rarity: Rarity | null
   /** The features that were scored, D numbers; null where there is no score. */
   readonly row: Float64Array | null
@@ -110,7 +107,6 @@ export interface Alert {
   readonly incident?: string
   /** The answer for which it goes to the EVE file alone (incidents/answer.ts). */
   readonly muted?: MutingAnswer
-  /** Set on an alert that stands for several alike ones. */
   readonly folded: FoldedAlerts | null
 }
 
@@ -122,7 +118,6 @@ interface FoldedAlerts {
   /** Different peers and services among them, counted up to a bound. */
   readonly peers: number
   readonly services: number
-  /** The alert that was given out as the first of its kind. */
   readonly firstId: string
 }
 

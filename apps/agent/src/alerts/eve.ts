@@ -10,7 +10,7 @@ import { createFlowExplainer, type FlowExplanation, jsonLine, rarityText } from 
 import type { PeerName } from '../devices/peer-names.js'
 import type { KeptEvidence } from '../evidence/evidence.js'
 import type { AlertEvent } from '../page/api.js'
-import { type Alert, servicePort } from './alert.js'
+import { type Alert, type AlertRule, servicePort } from './alert.js'
 
 /** As FlowExplanation has it, or another rule than the score. */
 type AlertReason = FlowExplanation['reason'] | 'rule'
@@ -79,43 +79,28 @@ const PROTOCOL_NAMES: Readonly<Record<number, string>> = {
   132: 'SCTP',
 }
 
-/** signature_id and text for each rule; ids are of the range that Suricata leaves to local rules (from 1,000,000). */
-const SIGNATURES = {
-  score: { signature_id: 1_790_001, signature: 'OddFlow: flow unlike the normal ones' },
-  'one-packet': {
-    signature_id: 1_790_002,
-    signature: 'OddFlow: flow of one packet, to a service that had none',
-  },
-  'new-device': { signature_id: 1_790_004, signature: 'OddFlow: device that was not seen before' },
-  'device-flood': { signature_id: 1_790_005, signature: 'OddFlow: flood of new devices' },
-  'device-ready': { signature_id: 1_790_021, signature: 'OddFlow: device ready to be watched' },
-  'port-scan': { signature_id: 1_790_022, signature: 'OddFlow: many ports of a device contacted' },
-  'host-scan': { signature_id: 1_790_023, signature: 'OddFlow: many hosts contacted by a device' },
-  'new-device-contact': {
-    signature_id: 1_790_024,
-    signature: 'OddFlow: watched device contacted by a new one',
-  },
-  'address-taken': { signature_id: 1_790_025, signature: 'OddFlow: address taken by a new device' },
-  'arp-conflict': { signature_id: 1_790_026, signature: 'OddFlow: address claimed by two devices' },
-  'nd-conflict': { signature_id: 1_790_029, signature: 'OddFlow: IPv6 address claimed by two devices' },
-  'address-flood': { signature_id: 1_790_042, signature: 'OddFlow: many addresses claimed by a device' },
-  'first-contact': { signature_id: 1_790_027, signature: 'OddFlow: first contact of a watched device' },
-  'unusual-hour': {
-    signature_id: 1_790_043,
-    signature: 'OddFlow: watched device active in an unusual hour',
-  },
-  'contacts-full': {
-    signature_id: 1_790_028,
-    signature: 'OddFlow: more contacts of a watched device than are remembered',
-  },
-  'password-guessing': {
-    signature_id: 1_790_040,
-    signature: 'OddFlow: connections as when passwords are guessed',
-  },
-  'request-flood': { signature_id: 1_790_041, signature: 'OddFlow: flood of requests to a device' },
-  'dns-tunnel': { signature_id: 1_790_044, signature: 'OddFlow: data may leave inside DNS queries' },
-  'not-judged': { signature_id: 1_790_003, signature: 'OddFlow: flow not judged' },
-} as const
+/** Ids are of the range that Suricata leaves to local rules (from 1,000,000). */
+const SIGNATURES: Readonly<Record<AlertRule, Signature>> = {
+  score: [1_790_001, 'flow unlike the normal ones'],
+  'one-packet': [1_790_002, 'flow of one packet, to a service that had none'],
+  'new-device': [1_790_004, 'device that was not seen before'],
+  'device-flood': [1_790_005, 'flood of new devices'],
+  'device-ready': [1_790_021, 'device ready to be watched'],
+  'port-scan': [1_790_022, 'many ports of a device contacted'],
+  'host-scan': [1_790_023, 'many hosts contacted by a device'],
+  'new-device-contact': [1_790_024, 'watched device contacted by a new one'],
+  'address-taken': [1_790_025, 'address taken by a new device'],
+  'arp-conflict': [1_790_026, 'address claimed by two devices'],
+  'nd-conflict': [1_790_029, 'IPv6 address claimed by two devices'],
+  'address-flood': [1_790_042, 'many addresses claimed by a device'],
+  'first-contact': [1_790_027, 'first contact of a watched device'],
+  'unusual-hour': [1_790_043, 'watched device active in an unusual hour'],
+  'contacts-full': [1_790_028, 'more contacts of a watched device than are remembered'],
+  'password-guessing': [1_790_040, 'connections as when passwords are guessed'],
+  'request-flood': [1_790_041, 'flood of requests to a device'],
+  'dns-tunnel': [1_790_044, 'data may leave inside DNS queries'],
+  'not-judged': [1_790_003, 'flow not judged'],
+}
 
 /**
  * @param iface - the interface's name, null for a file.
@@ -190,7 +175,6 @@ export function eveEvent(
   return event
 }
 
-/** One line of JSON without its line feed. */
 export function encodeEve(
   alert: Alert,
   iface: string | null,
@@ -201,12 +185,13 @@ export function encodeEve(
   return new TextEncoder().encode(jsonLine(eveEvent(alert, iface, explanation, evidence, names)))
 }
 
-/** Of an event that no packet is dropped for. */
-export function eveAlert(
-  signature: { readonly signature_id: number; readonly signature: string },
-  category: string,
-) {
-  return { action: 'allowed', gid: 1, rev: 1, ...signature, category, severity: 3 }
+/** Of an event: the number and the text of its kind. */
+export type Signature = readonly [id: number, text: string]
+
+/** No packet is dropped for it. */
+export function eveAlert([id, text]: Signature, category: string) {
+  const signature = `OddFlow: ${text}`
+  return { action: 'allowed', gid: 1, rev: 1, signature_id: id, signature, category, severity: 3 }
 }
 
 /** "2024-03-01T10:20:30.123456+0000". Packets' times are within 2^53 microseconds of 1970: years of four digits. */

@@ -5,29 +5,24 @@
 import { createHash } from 'node:crypto'
 import { jsonLine } from '@oddflow/program'
 import type { NoticeEvent, NoticeRule } from '../page/api.js'
-import { eveAlert, eveTime } from './eve.js'
+import { eveAlert, eveTime, type Signature } from './eve.js'
 
 export interface Notice {
   readonly rule: NoticeRule
-  /** Of the wall clock. */
   readonly atMicros: number
-  /** A sentence for people. */
   readonly summary: string
   readonly numbers?: Readonly<Record<string, number>>
 }
 
-/** signature_id and text for each rule, behind those of flows (eve.ts). */
-const SIGNATURES: Readonly<Record<NoticeRule, { signature_id: number; signature: string }>> = {
-  degraded: { signature_id: 1_790_006, signature: 'OddFlow: the agent does not watch as it should' },
-  recovered: { signature_id: 1_790_007, signature: 'OddFlow: the agent watches again' },
-  'blind-model': { signature_id: 1_790_008, signature: 'OddFlow: model that notices no made attack' },
-  'overload-entered': { signature_id: 1_790_009, signature: 'OddFlow: overload, packets are left out' },
-  'overload-left': { signature_id: 1_790_010, signature: 'OddFlow: overload is over' },
-  'state-damaged': { signature_id: 1_790_011, signature: 'OddFlow: damage in the state folder' },
-  'fleet-model': {
-    signature_id: 1_790_012,
-    signature: 'OddFlow: a model of the fleet is in use, or refused',
-  },
+/** Behind those of flows (eve.ts). */
+const SIGNATURES: Readonly<Record<NoticeRule, Signature>> = {
+  degraded: [1_790_006, 'the agent does not watch as it should'],
+  recovered: [1_790_007, 'the agent watches again'],
+  'blind-model': [1_790_008, 'model that notices no made attack'],
+  'overload-entered': [1_790_009, 'overload, packets are left out'],
+  'overload-left': [1_790_010, 'overload is over'],
+  'state-damaged': [1_790_011, 'damage in the state folder'],
+  'fleet-model': [1_790_012, 'a model of the fleet is in use, or refused'],
 }
 
 /** One line of JSON without its line feed. @param iface - the interface's name, null for a file. */

@@ -15,7 +15,6 @@ export interface SuppressionRule {
   readonly name: string
   /** A MAC address, an address or a network. */
   readonly device?: string | undefined
-  /** An address or a network. */
   readonly peer?: string | undefined
   readonly protocol?: string | undefined
   /** The service's: the lower of the two. */
@@ -30,7 +29,6 @@ export interface SuppressionRule {
 export interface Suppression {
   /** The name of the rule that takes the alert, null where none does. */
   take(alert: Alert): string | null
-  /** By the rule's name. */
   readonly counts: Readonly<Record<string, number>>
 }
 

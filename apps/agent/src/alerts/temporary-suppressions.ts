@@ -11,7 +11,6 @@ import type { Alert, AlertRule } from './alert.js'
 import { createSuppression, type Suppression, type SuppressionRule } from './suppress.js'
 
 export interface TemporaryRule extends SuppressionRule {
-  /** Of the wall clock. */
   readonly endsMicros: number
 }
 
@@ -113,7 +112,6 @@ export function createTemporarySuppressions(
   }
 }
 
-/** Throws ArgumentError. */
 function keep(rule: TemporaryRule): Kept {
   const { endsMicros: _, ...conditions } = rule
   return { rule, suppression: createSuppression([conditions]) }

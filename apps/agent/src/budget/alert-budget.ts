@@ -86,7 +86,6 @@ interface AlertBudgetOptions {
   /** Its threshold decides while the agent calibrates itself. */
   readonly saved: Pick<SavedModel, 'threshold' | 'groups'>
   readonly localNetworks: readonly Network[]
-  /** From a file: never changed. */
   readonly given: Calibration | null
   /** What an earlier run of an agent that calibrates itself has kept. */
   readonly kept: Calibration | null

@@ -13,15 +13,6 @@ import type { Settings } from '../config/settings.js'
 import { type FileSystem, hasCode, isOutOfFiles } from '../files/file-system.js'
 import type { AgentEnvironment } from '../pipeline/environment.js'
 
-/** A flow, by its two ends: four words of an address each, and ports. */
-interface FlowEnds {
-  readonly protocol: number
-  readonly sourceWords: Uint32Array
-  readonly destinationWords: Uint32Array
-  readonly sourcePort: number
-  readonly destinationPort: number
-}
-
 const SNAP_BYTES = 256
 const SLOTS = 8192
 const WORDS = 11
@@ -68,8 +59,13 @@ function createFrameRing() {
       }
     },
     /** The first packets of a flow from a time on that are still there, and the link type of all of them. */
-    packetsOf(flow: FlowEnds, startMicros: number, limit: number): { frames: PcapFrame[]; linkType: number } {
-      const { protocol, sourceWords, destinationWords, sourcePort, destinationPort } = flow
+    packetsOf(
+      of: Pick<Alert, 'protocol' | 'sourceWords' | 'destinationWords' | 'flow'>,
+      startMicros: number,
+      limit: number,
+    ): { frames: PcapFrame[]; linkType: number } {
+      const { protocol, sourceWords, destinationWords, flow } = of
+      const { sourcePort, destinationPort } = flow
       const there = Uint32Array.of(...sourceWords, ...destinationWords, sourcePort, destinationPort, protocol)
       const back = Uint32Array.of(...destinationWords, ...sourceWords, destinationPort, sourcePort, protocol)
       const frames: PcapFrame[] = []
@@ -88,15 +84,6 @@ function createFrameRing() {
       return { frames, linkType }
     },
   }
-}
-
-export interface EvidenceReport {
-  readonly written: number
-  /** Too many at a time. */
-  readonly skipped: number
-  readonly failed: number
-  /** Oldest files that went for new ones. */
-  readonly removed: number
 }
 
 export interface KeptEvidence {
@@ -151,10 +138,11 @@ export async function openEvidence(options: EvidenceOptions) {
   return new Evidence(options, kept)
 }
 
-class Evidence {
+export class Evidence {
   readonly #options: EvidenceOptions
   /** The oldest first. */
   readonly #kept: EvidenceFile[]
+  /** `skipped`: too many at a time; `removed`: oldest files that went for new ones. */
   readonly #counts = { written: 0, skipped: 0, failed: 0, removed: 0 }
   #waiting = 0
   #writing: Promise<void> = Promise.resolve()
@@ -165,7 +153,7 @@ class Evidence {
     this.#kept = kept
   }
 
-  report(): EvidenceReport {
+  report() {
     return { ...this.#counts }
   }
 
@@ -183,12 +171,7 @@ class Evidence {
       this.#counts.skipped++
       return null
     }
-    const { sourcePort, destinationPort, startMicros } = flow
-    const { frames, linkType } = ring.packetsOf(
-      { ...alert, sourcePort, destinationPort },
-      startMicros,
-      PACKETS,
-    )
+    const { frames, linkType } = ring.packetsOf(alert, flow.startMicros, PACKETS)
     if (frames.length === 0) return null
     const name = `${alert.id}.pcap`
     const bytes = encodePcap(frames, { linkType })

@@ -69,7 +69,6 @@ export function createLossHistory() {
       const first = checkpoints.find(({ atMicros }) => atMicros >= startMicros)
       return first === undefined ? 0 : total - first.before
     },
-    /** The packets' clock was set. */
     clockSet(byMicros: number): void {
       for (const checkpoint of checkpoints) checkpoint.atMicros += byMicros
     },

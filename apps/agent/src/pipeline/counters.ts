@@ -10,16 +10,16 @@
  *
  * exactly, at any moment at which no batch is being worked on.
  */
-import type { PacketCheckCounts } from '@oddflow/capture'
 import type { FlowContract } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
-import type { FlowCounters, FlowRecord } from '@oddflow/flows'
+import type { FlowRecord } from '@oddflow/flows'
 import { createFlowJudge, deviceKeyOf, type Network, type Rarity, type Verdict } from '@oddflow/program'
+import type { AlertPipeline } from '../alerts/alert-pipeline.js'
 import type { BudgetReport } from '../budget/alert-budget.js'
 import type { IncidentRateReport } from '../budget/incident-rate.js'
 import type { Thresholds } from '../budget/thresholds.js'
 import type { DeviceReport } from '../devices/device-watch.js'
-import type { EvidenceReport } from '../evidence/evidence.js'
+import type { Evidence } from '../evidence/evidence.js'
 import type { AnswerCounts } from '../incidents/answers.js'
 import type { Incident, IncidentLevel } from '../incidents/incident.js'
 import type { ModelsReport } from '../models/progress.js'
@@ -29,7 +29,6 @@ import type { Metric } from './component.js'
 import type { SelfTestCounts } from './self-test.js'
 import type { Watcher } from './watcher.js'
 
-/** A verdict, and by which model. */
 export interface AgentVerdict extends Verdict {
   /** That the score was compared with; null where there is no model to ask. */
   readonly threshold: number | null
@@ -98,85 +97,7 @@ export function createModelDecider(
   }
 }
 
-export interface AlertTotals {
-  /** Novel verdicts on devices that are not watched. */
-  held: number
-  /** Alerts of what is known of devices without a verdict: new ones, ready ones. */
-  announced: number
-  /** Flows that an answer made normal, which the EVE file has. */
-  answered: number
-  raised: number
-  suppressed: number
-  folded: number
-  summaries: number
-  given: number
-  /** What the agent told of itself (alerts/notice.ts). */
-  told: number
-  /** Incidents that were opened, became worse, or are over. */
-  incidentReports: number
-}
-
-export interface AgentCounters {
-  readonly captured: number
-  readonly processed: number
-  readonly dropped: number
-  readonly droppedKernel: number
-  readonly droppedAgent: number
-  /** Copies of packets, with dropDuplicates. */
-  readonly droppedDuplicates: number
-  readonly filtered: number
-  /** Times that the recording of an interface was interrupted; what passed meanwhile nobody has counted. */
-  readonly interruptions: number
-  /** Times that the agent was overloaded, in which it left packets out (droppedAgent). */
-  readonly overloads: number
-  readonly packetsInFlows: number
-  /** Processed packets that are in no flow, by reason. */
-  readonly notInFlows: FlowCounters['dropped']
-  /** Processed packets that wait for their turn, for at most a moment. */
-  readonly held: number
-  /** What is to be doubted of the packets that the filter let through. */
-  readonly check: Readonly<PacketCheckCounts>
-  readonly timestampBackwards: number
-  readonly reordered: number
-  readonly clockSteps: number
-  /** Packets with a time far ahead of those around them. */
-  readonly fromFuture: number
-  readonly flows: number
-  /** Open flows, of which no verdict has been given or not the last: none at the end of an input. */
-  readonly openFlows: number
-  readonly evictedFlows: number
-  readonly records: number
-  readonly verdicts: {
-    readonly total: number
-    readonly early: number
-    readonly score: number
-    readonly onePacket: number
-    readonly notJudged: number
-  }
-  /** Made attacks that the agent has sent itself. */
-  readonly selfTests: SelfTestCounts
-  /** null where no packets of alerts are kept. */
-  readonly evidence: EvidenceReport | null
-  /** null where devices are not kept. */
-  readonly devices: DeviceReport | null
-  /** null where no models are made here. */
-  readonly models: ModelsReport | null
-  /** null where no alert budget is configured. */
-  readonly budget: BudgetReport | null
-  /** null where devices are not kept. */
-  readonly incidents: IncidentsReport | null
-  readonly novel: { readonly total: number; readonly score: number; readonly onePacket: number }
-  readonly alerts: AlertTotals & {
-    readonly accepted: number
-    readonly refused: number
-    /** By output. */
-    readonly delivered: Readonly<Record<string, number>>
-    /** Refused by the receiver, each alone, and not sent again. */
-    readonly setAside: Readonly<Record<string, number>>
-    readonly dropped: Readonly<Record<string, number>>
-    readonly waiting: Readonly<Record<string, number>>
-  }
-}
+export type AgentCounters = ReturnType<typeof agentCounters>
 
 export const PACKET_METRICS: readonly Metric<AgentCounters>[] = [
   [
@@ -314,26 +235,27 @@ export function incidentsReport(
   return { open, answers, rate }
 }
 
-interface CountedParts
-  extends Pick<
-    AgentCounters,
-    | 'interruptions'
-    | 'overloads'
-    | 'droppedKernel'
-    | 'devices'
-    | 'models'
-    | 'budget'
-    | 'incidents'
-    | 'evidence'
-    | 'selfTests'
-  > {
+/** Reports of parts; null where there is no such part. */
+interface CountedParts {
+  readonly droppedKernel: number
+  /** Of the recording of an interface; packets that passed meanwhile are not counted. */
+  readonly interruptions: number
+  /** Times that the agent left packets out (droppedAgent). */
+  readonly overloads: number
+  readonly devices: DeviceReport | null
+  readonly models: ModelsReport | null
+  readonly budget: BudgetReport | null
+  readonly incidents: IncidentsReport | null
+  readonly evidence: ReturnType<Evidence['report']> | null
+  /** Made attacks that the agent has sent itself. */
+  readonly selfTests: SelfTestCounts
   readonly watcher: Watcher
-  readonly alerts: AlertTotals
+  readonly alerts: ReturnType<AlertPipeline['totals']>
   readonly log: AlertLog
   readonly deliveries: readonly Delivery[]
 }
 
-export function agentCounters({ watcher, alerts, log, deliveries, ...parts }: CountedParts): AgentCounters {
+export function agentCounters({ watcher, alerts, log, deliveries, ...parts }: CountedParts) {
   const flows = watcher.flowCounters()
   const { 'filtered-out': _, 'not-admitted': __, duplicate: ___, ...notInFlows } = flows.dropped
   const { judged, novel, filtered, early, frames, shed: droppedAgent } = watcher.counts
@@ -350,13 +272,16 @@ export function agentCounters({ watcher, alerts, log, deliveries, ...parts }: Co
     filtered,
     packetsInFlows: flows.packetsInFlows,
     notInFlows,
+    /** Packets that wait for their turn, for at most a moment. */
     held: flows.heldPackets,
     check: { ...watcher.check },
     timestampBackwards: flows.timestampBackwards,
     reordered: flows.reorderedPackets,
     clockSteps: flows.clockSteps,
+    /** With a time far ahead of those around them. */
     fromFuture: flows.futurePackets,
     flows: flows.flows,
+    /** Without a verdict, or without the last: none at the end of an input. */
     openFlows: watcher.openFlows,
     evictedFlows: flows.evictedFlows,
     records: flows.records,
@@ -374,6 +299,7 @@ export function agentCounters({ watcher, alerts, log, deliveries, ...parts }: Co
       accepted: log.acknowledged + log.pending + log.lost,
       refused: log.refused,
       delivered: byOutput(({ delivered }) => delivered),
+      /** Refused by the receiver, each alone, and not sent again. */
       setAside: byOutput(({ setAside }) => setAside),
       dropped: byOutput(({ dropped }) => dropped),
       waiting: byOutput(({ backlog }) => backlog + log.pending),

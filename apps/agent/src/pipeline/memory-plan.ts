@@ -23,7 +23,6 @@ export interface MemoryPlan {
   readonly limitBytes: number
   /** Of the agent's own process; a training's process has the rest. */
   readonly processBytes: number
-  /** Of open flows. */
   readonly flowBytes: number
   /** Alerts that wait in memory for a disk or an output. */
   readonly queueBytes: number

@@ -1,21 +1,19 @@
 /** What becomes of verdicts, opened from the settings: devices, incidents, alerts and their packets. */
-import { type AlertPipeline, createAlertPipeline } from '../alerts/alert-pipeline.js'
+import { createAlertPipeline } from '../alerts/alert-pipeline.js'
 import type { AlertExplainer } from '../alerts/eve.js'
 import { createSuppression } from '../alerts/suppress.js'
 import { createIncidentRate, overBudgetText } from '../budget/incident-rate.js'
 import type { Settings } from '../config/settings.js'
 import type { KnownDevices } from '../devices/device-table.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
-import type { PeerNames } from '../devices/peer-names.js'
 import { openKeptPackets } from '../evidence/evidence.js'
 import type { AnswerBook } from '../incidents/answers.js'
 import type { IncidentRows } from '../incidents/incident-rows.js'
-import { createIncidentBook, type IncidentBook } from '../incidents/incidents.js'
+import { createIncidentBook } from '../incidents/incidents.js'
 import { createIncidentKeeper, readIncidents } from '../incidents/keep-incidents.js'
 import type { FrameInput } from '../input/read-frames.js'
 import type { ModelManager } from '../models/model-manager.js'
 import type { AlertLog } from '../spool/alert-log.js'
-import type { Component } from './component.js'
 import type { LossHistory } from './conditions.js'
 import { type Decider, type IncidentsReport, incidentsReport } from './counters.js'
 import type { OpeningEnvironment } from './environment.js'
@@ -38,30 +36,14 @@ interface AlertingOptions {
   readonly input: Pick<FrameInput, 'interfaceName'>
   /** D, the numbers of a row. */
   readonly dimension: number
-  /** Packets lost up to now. */
   readonly lostPackets: () => number
   readonly losses: LossHistory
 }
 
-export interface Alerting {
-  readonly path: AlertPipeline
-  /** null where devices are not kept. */
-  readonly devices: DeviceWatch | null
-  /** null where devices are not kept. */
-  readonly incidents: IncidentBook | null
-  readonly evidence: Awaited<ReturnType<typeof openKeptPackets>>
-  /** null where there is no dashboard. */
-  readonly records: Awaited<ReturnType<typeof openDashboardRecords>>
-  /** null where names of peers are not looked for. */
-  readonly peerNames: PeerNames | null
-  report(): IncidentsReport | null
-  /** Counts incidents against the budget, up to a time of a clock that was never set. */
-  readonly rate: { advance(steadyMicros: number): void; warnings(): readonly string[] }
-  /** Keeps incidents. */
-  readonly keeper: Component
-}
+export type Alerting = Awaited<ReturnType<typeof openAlerting>>
 
-export async function openAlerting(options: AlertingOptions): Promise<Alerting> {
+/** Each part is null where the settings do not ask for it. */
+export async function openAlerting(options: AlertingOptions) {
   const { settings, environment, answers, rows, models, explain } = options
   const { files, clock, log, faults } = environment
   const { budget, state } = settings
@@ -128,10 +110,11 @@ export async function openAlerting(options: AlertingOptions): Promise<Alerting> 
     evidence,
     records,
     peerNames,
-    report: () =>
+    report: (): IncidentsReport | null =>
       incidents === null ? null : incidentsReport(incidents.all(), answers.counts(), rate.report(isAttack)),
+    /** Counts incidents against the budget, up to a time of a clock that was never set. */
     rate: {
-      advance: (steadyMicros) => rate.advance(steadyMicros, devices?.report().byState.watching ?? 0),
+      advance: (steadyMicros: number) => rate.advance(steadyMicros, devices?.report().byState.watching ?? 0),
       warnings: () => [overBudgetText(rate.report(isAttack)) ?? []].flat(),
     },
     keeper: {

@@ -32,7 +32,6 @@ import { createGroupOf, modelRoutes } from '../models/model-scopes.js'
 import { alarmsText } from '../page/texts.js'
 import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
 
-/** Those of an earlier run. */
 export async function readDevices(
   { devices, state }: Settings,
   { files, faults }: OpeningEnvironment,

@@ -1,34 +1,23 @@
 /** The HTTP server with metrics and the dashboard, opened from the settings; each part is loaded by who wants it. */
 import { fileError } from '@oddflow/program'
-import type { TemporarySuppressions } from '../alerts/temporary-suppressions.js'
 import type { Settings } from '../config/settings.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
-import type { Keeper } from '../files/keeper.js'
 import type { ModelManager } from '../models/model-manager.js'
 import { modelRoutes } from '../models/model-scopes.js'
 import { createNoticedOf } from '../models/noticed.js'
 import { noticeInChild } from '../training/train-in-child.js'
-import type { AlertFeed, ScoreHistory } from '../web/alerts.js'
 import type { Dashboard, DashboardIncidents } from '../web/dashboard.js'
 import type { AgentSnapshot } from '../web/metrics.js'
-import type { AgentServer } from '../web/server.js'
 import type { Decider } from './counters.js'
 import type { OpeningEnvironment } from './environment.js'
 
-/** What the dashboard is told while packets pass. */
-interface DashboardRecords {
-  readonly feed: AlertFeed
-  /** Keeps the feed over a restart. */
-  readonly recent: Keeper
-  readonly history: ScoreHistory
-  readonly suppressions: TemporarySuppressions
-}
+type DashboardRecords = Awaited<ReturnType<typeof openDashboardRecords>>
 
 /** null where there is no dashboard. Rejects where what an earlier run has kept cannot be read. */
 export async function openDashboardRecords(
   { dashboard, state }: Settings,
   { files, log, faults }: OpeningEnvironment,
-): Promise<DashboardRecords | null> {
+) {
   if (dashboard === null || state === null) return null
   const { createAlertFeed, createRecentAlerts, createScoreHistory, readRecentAlerts } = await import(
     '../web/alerts.js'
@@ -43,6 +32,7 @@ export async function openDashboardRecords(
   const feed = createAlertFeed(await readRecentAlerts(files, state, faults).catch(unreadable))
   return {
     feed,
+    /** Keeps the feed over a restart. */
     recent: createRecentAlerts(files, state, feed, log),
     history: createScoreHistory(),
     suppressions: createTemporarySuppressions(known, (rules) =>
@@ -56,28 +46,18 @@ export async function openDashboardRecords(
 /** Where no models are made. */
 const NOTICE_SECONDS = 60
 
-interface OpenServer {
-  /** null where nobody listens. */
-  readonly server: AgentServer | null
-  /** Makes a link that signs in to the dashboard once; null where there is none. */
-  readonly link: (() => string) | null
-}
-
 /** What the server shows. */
 interface Shown {
   readonly snapshot: () => AgentSnapshot
-  readonly records: DashboardRecords | null
+  readonly records: DashboardRecords
   readonly devices: DeviceWatch | null
   readonly models: ModelManager | null
   readonly incidents: DashboardIncidents | null
   readonly modelOf: Decider['modelOf']
 }
 
-export async function openServer(
-  settings: Settings,
-  environment: OpeningEnvironment,
-  shown: Shown,
-): Promise<OpenServer> {
+/** `link` makes a link that signs in to the dashboard once; null where there is no such part. */
+export async function openServer(settings: Settings, environment: OpeningEnvironment, shown: Shown) {
   const { listen } = settings
   const { snapshot } = shown
   if (listen === null) return { server: null, link: null }

@@ -6,12 +6,11 @@ import type { DeviceWatch } from '../devices/device-watch.js'
 import { type CaptureClock, createClockWatch, secondsText } from '../input/clocks.js'
 import type { FrameInput } from '../input/read-frames.js'
 import type { ModelManager } from '../models/model-manager.js'
-import type { Component } from './component.js'
 import { createCondition, createPacketWarnings, createSilence } from './conditions.js'
 import type { Decider } from './counters.js'
 import type { OpeningEnvironment } from './environment.js'
 import type { Alerting } from './open-alerting.js'
-import { SelfTest, type SelfTestCounts } from './self-test.js'
+import { SelfTest } from './self-test.js'
 import type { Watching } from './watching.js'
 
 /** Ticks between two rounds of made attacks. */
@@ -34,26 +33,10 @@ interface UpkeepOptions extends Pick<Watching, 'watcher' | 'overload'> {
   readonly captureClock: CaptureClock
   /** Holds the state folder; null where there is none. */
   readonly control: ControlSocket | null
-  /** The machine's clock was set. */
   readonly onClockSet: (byMicros: number) => void
 }
 
-interface Upkeep extends Component {
-  readonly selfTests: SelfTestCounts
-  /** Why it does not watch as it should; the earliest first. */
-  readonly reasons: () => readonly string[]
-  /** Whether each watched device has a model. */
-  lookForUnjudged(): void
-  lookAtClock(): void
-  /** Packets have come. */
-  packetsCame(): void
-  /** The input has ended. */
-  inputEnded(): void
-  /** Warns of what the last packets had. */
-  warnOfPackets(): void
-}
-
-export function createUpkeep(options: UpkeepOptions): Upkeep {
+export function createUpkeep(options: UpkeepOptions) {
   const { settings, models, input, captureClock, watcher, overload, control } = options
   const { clock, log, stop, faults } = options.environment
   const { path, devices, records } = options.alerting
@@ -131,15 +114,18 @@ export function createUpkeep(options: UpkeepOptions): Upkeep {
     get selfTests() {
       return selfTest.counts
     },
+    /** Why it does not watch as it should; the earliest first. */
     reasons: () => [...condition.reasons, ...selfTest.warnings],
+    /** Whether each watched device has a model. */
     lookForUnjudged: () => condition.set('unjudged', unjudgedReason(devices, models)),
     lookAtClock,
     packetsCame: silence.others,
-    inputEnded() {
+    inputEnded(): void {
       hasEnded = true
     },
+    /** Of what the last packets had. */
     warnOfPackets: () => warnOfPackets(1),
-    tick() {
+    tick(): void {
       lookAtClock()
       warnOfPackets(CHECKED_PACKETS)
       if (input.liveness === 'live' || captureClock.lagSeconds() !== null) watchItself()

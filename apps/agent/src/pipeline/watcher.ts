@@ -55,7 +55,6 @@ interface WatcherOptions {
   readonly filter: PacketFilter | null
   /** Copies of a packet are in no flow. */
   readonly dropDuplicates?: boolean
-  /** Of open flows. */
   readonly memoryBytes: number
   readonly hashSeed: number
   /** Says which packets are left out; none where there is none. */
@@ -71,22 +70,6 @@ interface WatcherOptions {
   readonly onClockStep?: (byMicros: number) => void
   /** Every verdict, before `onNovel`. The record's start is of the clock as it is now. */
   readonly onVerdict?: (record: FlowRecord, verdict: AgentVerdict) => void
-}
-
-export interface WatcherCounts {
-  /** Frames that were read. */
-  frames: number
-  /** Verdicts by the rule that gave them. */
-  readonly judged: Record<VerdictRule, number>
-  readonly novel: Record<VerdictRule, number>
-  /** Verdicts that were given before the flow had ended. */
-  early: number
-  /** Packets that the filter took out. */
-  filtered: number
-  /** Packets that were left out in an overload. */
-  shed: number
-  /** The capture's time up to which packets have come (FlowExtractor); −Infinity before the first. */
-  latestMicros: number
 }
 
 export type Watcher = ReturnType<typeof createWatcher>
@@ -118,13 +101,17 @@ export function createWatcher(options: WatcherOptions) {
     joinFragments: view.joinFragments,
     hashSeed,
   })
-  const counts: WatcherCounts = {
+  const noVerdicts = (): Record<VerdictRule, number> => ({ score: 0, 'one-packet': 0, 'not-judged': 0 })
+  const counts = {
     frames: 0,
-    judged: { score: 0, 'one-packet': 0, 'not-judged': 0 },
-    novel: { score: 0, 'one-packet': 0, 'not-judged': 0 },
+    judged: noVerdicts(),
+    novel: noVerdicts(),
+    /** Verdicts before the flow had ended. */
     early: 0,
     filtered: 0,
+    /** Packets that were left out in an overload. */
     shed: 0,
+    /** The capture's time up to which packets have come (FlowExtractor); −Infinity before the first. */
     latestMicros: Number.NEGATIVE_INFINITY,
   }
   const steps = createClockSteps()
@@ -216,7 +203,6 @@ export function createWatcher(options: WatcherOptions) {
       return false
     },
     flowCounters: (): FlowCounters => extractor.counters(),
-    /** Flows that have begun. */
     get flows(): number {
       return extractor.flows
     },

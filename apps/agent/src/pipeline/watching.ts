@@ -18,7 +18,7 @@ import type { AgentEnvironment } from './environment.js'
 import type { MemoryPlan } from './memory-plan.js'
 import type { Alerting } from './open-alerting.js'
 import { Overload } from './overload.js'
-import { createWatcher, type Watcher } from './watcher.js'
+import { createWatcher } from './watcher.js'
 
 /** Packets of a recording that are later than this are of another flow, where models are made of it. */
 const RECORDED_SLACK_MICROS = 30_000_000
@@ -36,18 +36,12 @@ interface WatchingOptions {
   readonly alerting: Pick<Alerting, 'path' | 'devices' | 'evidence' | 'records' | 'peerNames'>
   /** Models of a fleet, on which flows are tried; null where none come. */
   readonly fleet: Pick<FleetModels, 'note'> | null
-  /** All parts of the run. */
   readonly components: readonly Component[]
 }
 
-export interface Watching {
-  readonly watcher: Watcher
-  readonly overload: Overload
-  /** The same time of a clock of the packets that was never set, but for a constant. */
-  steady(nowMicros: number): number
-}
+export type Watching = ReturnType<typeof createWatching>
 
-export function createWatching(options: WatchingOptions): Watching {
+export function createWatching(options: WatchingOptions) {
   const { settings, environment, memory, input, components } = options
   const { clock, log } = environment
   const { path, devices, evidence, records, peerNames } = options.alerting
@@ -108,7 +102,9 @@ export function createWatching(options: WatchingOptions): Watching {
       else if (verdict.novel) path.hold()
     },
   })
-  return { watcher, overload, steady: (nowMicros) => nowMicros + steadyMicros }
+  /** The same time of a clock of the packets that was never set, but for a constant. */
+  const steady = (nowMicros: number): number => nowMicros + steadyMicros
+  return { watcher, overload, steady }
 }
 
 interface IntakeOptions extends Pick<WatchingOptions, 'input' | 'environment'>, Watching {
@@ -116,7 +112,6 @@ interface IntakeOptions extends Pick<WatchingOptions, 'input' | 'environment'>, 
   readonly thresholds: Pick<Thresholds, 'advance'>
   readonly models: ModelManager | null
   readonly alerting: Pick<Alerting, 'devices' | 'incidents' | 'rate'>
-  /** Those of an earlier run. */
   readonly known: KnownDevices
   readonly losses: LossHistory
   readonly lostPackets: () => number

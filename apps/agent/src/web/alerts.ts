@@ -170,7 +170,6 @@ export function createScoreHistory() {
       minute.sample = minute.sample.filter((_, i) => i % 2 === 0)
       minute.stride *= 2
     },
-    /** The packets' clock was set. */
     clockSet(byMicros: number): void {
       const byMinutes = Math.round(byMicros / MINUTE_MICROS)
       for (const minute of minutes) minute.number += byMinutes

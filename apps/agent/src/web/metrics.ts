@@ -21,7 +21,6 @@ export interface AgentSnapshot {
   readonly lagSeconds: number | null
   readonly outputs: readonly { readonly name: string; readonly works: boolean }[]
   readonly spoolWorks: boolean
-  /** Packets are left out. */
   readonly overloaded: boolean
   /** Why the agent does not watch as it should, a sentence each; none while it does. */
   readonly degraded: readonly string[]

@@ -94,9 +94,7 @@ export function createSessions(
 }
 
 export interface DashboardToken {
-  /** 43 characters of base64url. */
   readonly token: string
-  /** Sessions that were signed out. */
   readonly ended: readonly EndedSession[]
 }
 

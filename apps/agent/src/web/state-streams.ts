@@ -85,7 +85,6 @@ export function createStateStreams(
       send(stream, parts.keys())
       return true
     },
-    /** Sends what has changed. */
     update,
     /** All of the state, and the alerts from this number on. */
     whole(after: number): string {
