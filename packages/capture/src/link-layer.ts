@@ -246,11 +246,12 @@ function decodeTzsp(frame: FrameCursor, at: number): number {
 
 const refuse802154: Decode = () => IEEE802154_UNSUPPORTED
 
+/** The calls are marked pure, so that bundlers leave the table out of programs that decode no packets. */
 const DECODERS: Readonly<Record<number, Decode>> = {
   0: decodeLoopback,
   1: decodeEthernet,
   6: decodeTokenRing,
-  7: decodeArcnet(2),
+  7: /* @__PURE__ */ decodeArcnet(2),
   9: decodePpp,
   10: decodeFddi,
   12: decodeRaw,
@@ -276,15 +277,15 @@ const DECODERS: Readonly<Record<number, Decode>> = {
   123: decodeSunAtm,
   127: decodeRadiotap,
   128: decodeTzsp,
-  129: decodeArcnet(4),
+  129: /* @__PURE__ */ decodeArcnet(4),
   // IP over IEEE 1394: two addresses of eight bytes
-  138: decodeTyped(18, 16),
+  138: /* @__PURE__ */ decodeTyped(18, 16),
   163: decodeAvs,
-  167: decodeJuniper(decodeEthernet),
-  178: decodeJuniper(decodeEthernet),
-  179: decodeJuniper(decodePpp),
-  180: decodeJuniper(decodeFrameRelay),
-  181: decodeJuniper(decodeCiscoHdlc),
+  167: /* @__PURE__ */ decodeJuniper(decodeEthernet),
+  178: /* @__PURE__ */ decodeJuniper(decodeEthernet),
+  179: /* @__PURE__ */ decodeJuniper(decodePpp),
+  180: /* @__PURE__ */ decodeJuniper(decodeFrameRelay),
+  181: /* @__PURE__ */ decodeJuniper(decodeCiscoHdlc),
   191: refuse802154,
   192: decodePpi,
   195: refuse802154,
@@ -299,7 +300,7 @@ const DECODERS: Readonly<Record<number, Decode>> = {
   230: refuse802154,
   239: decodeNflog,
   // IP over InfiniBand: a global route of 40 bytes
-  242: decodeTyped(44, 40),
+  242: /* @__PURE__ */ decodeTyped(44, 40),
   258: decodePktap,
   259: decodeEpon,
   276: decodeCooked2,
