@@ -292,8 +292,8 @@ function componentsOf(parts: Parts, server: AgentServer | null, vendors: VendorS
     { ...rate, advance: (nowMicros) => rate.advance(steady(nowMicros)) },
     models && {
       tick: () => models.tick((key) => devices?.table.get(key) !== undefined),
-      advance: models.advance,
-      clockSet: models.clockSet,
+      advance: (nowMicros) => models.advance(nowMicros),
+      clockSet: (byMicros) => models.clockSet(byMicros),
     },
     devices && {
       tick: devices.tick,
@@ -314,7 +314,7 @@ function componentsOf(parts: Parts, server: AgentServer | null, vendors: VendorS
       close: peerNames.save,
     },
     { tick: answers.tick, close: answers.idle },
-    models && { warnings: models.warnings, close: models.save },
+    models && { warnings: () => models.warnings(), close: () => models.save() },
     records && {
       tick: () => records.recent.tick(),
       clockSet: records.history.clockSet,
