@@ -132,12 +132,14 @@ describe.each(workspaces)('$manifest.name', ({ manifest }) => {
     expect(messages.map((message) => formatMessage(message, pkg!))).toEqual([])
   })
 
-  it('packs its README, its licence, its output and what else it says, and nothing more', (context) => {
+  it('packs its README, its changelog, its licence, its output and what else it says, and nothing more', (context) => {
     if (!isPacked) context.skip(unpacked)
     const installed = join(together, 'node_modules', manifest.name)
     const names = readdirSync(installed).filter((name) => name !== 'node_modules')
-    expect(names.sort()).toEqual([...manifest.files, 'package.json'].sort())
-    expect(manifest.files).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'dist']))
+    // changesets make the changelogs at a release
+    const packed = manifest.files.filter((name) => name !== 'CHANGELOG.md')
+    expect(names.filter((name) => name !== 'CHANGELOG.md').sort()).toEqual([...packed, 'package.json'].sort())
+    expect(manifest.files).toEqual(expect.arrayContaining(['CHANGELOG.md', 'LICENSE', 'README.md', 'dist']))
     expect(readFileSync(join(installed, 'package.json'), 'utf8')).not.toContain('workspace:')
   })
 })

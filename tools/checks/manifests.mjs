@@ -28,7 +28,7 @@ function* complaintsAbout(manifest, directory, isApp) {
   const homepage = `https://www.npmjs.com/package/${manifest.name}`
   if (manifest.homepage !== homepage) yield `homepage must be ${homepage}`
   if (manifest.repository !== undefined) yield 'names a repository, and there is none'
-  for (const file of ['dist', 'README.md', 'LICENSE']) {
+  for (const file of ['dist', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
     if (!manifest.files?.includes(file)) yield `files must list ${file}`
   }
   for (const script of SCRIPTS) {

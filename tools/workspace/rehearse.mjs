@@ -131,6 +131,8 @@ async function useAll(folder, registry, released) {
     const home = join(folder, 'node_modules', name)
     const found = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')).version
     if (found !== version) throw new ToolFailure(name, 1, `expected version ${version}, installed ${found}\n`)
+    if (!existsSync(join(home, 'CHANGELOG.md')))
+      throw new ToolFailure(name, 1, 'its changelog is not packed\n')
     const done = []
     if (exports !== undefined) {
       const { code, output } = sampleIn(readFileSync(join(home, 'README.md'), 'utf8'))
