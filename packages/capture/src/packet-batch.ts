@@ -177,6 +177,7 @@ export interface PacketBatch {
 export interface ColumnSource {
   uint8(length: number): Uint8Array
   uint16(length: number): Uint16Array
+  int32(length: number): Int32Array
   uint32(length: number): Uint32Array
   float64(length: number): Float64Array
 }
@@ -185,6 +186,7 @@ export interface ColumnSource {
 export const HEAP_COLUMNS: ColumnSource = {
   uint8: (length) => new Uint8Array(length),
   uint16: (length) => new Uint16Array(length),
+  int32: (length) => new Int32Array(length),
   uint32: (length) => new Uint32Array(length),
   float64: (length) => new Float64Array(length),
 }

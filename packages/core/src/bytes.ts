@@ -1,9 +1,8 @@
 /**
  * CRC-32 (ISO 3309, as in gzip and PNG; reflected polynomial 0xEDB88320).
  *
- * It finds every damage confined to 32 neighbouring bits, so every changed byte, for certain, and any other
- * with odds of 2^-32 against. It is no protection from somebody who means harm: nothing that is read is
- * trusted for its checksum alone.
+ * It finds every damage within 32 neighbouring bits, and misses any other with probability 2^-32. It does not protect
+ * against deliberate changes.
  */
 
 const TABLE = new Uint32Array(256)
@@ -13,22 +12,19 @@ for (let n = 0; n < 256; n++) {
   TABLE[n] = c
 }
 
-/** The checksum of `bytes`; pass the checksum so far as `previous` to go on with the next piece. */
+/** The checksum of `bytes`; pass the checksum so far as `previous` to continue with the next piece. */
 export function crc32(bytes: Uint8Array, previous = 0): number {
   let c = ~previous
   for (let i = 0; i < bytes.length; i++) c = TABLE[(c ^ bytes[i]!) & 0xff]! ^ (c >>> 8)
   return ~c >>> 0
 }
 
-/**
- * decodeBase64: bytes that stand in source files as text, such as WebAssembly modules.
- *
- * Own, because neither Node's Buffer nor the browser's atob is everywhere. For text that we wrote ourselves: what is
- * not of the alphabet is not looked for.
- */
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
 
-/** The bytes of `text`, which is base64 with padding and without line breaks (RFC 4648, section 4). */
+/**
+ * The bytes of our own modules as text: base64 with padding, without line breaks (RFC 4648, section 4), unchecked. Node's
+ * Buffer and the browser's atob do not exist everywhere.
+ */
 export function decodeBase64(text: string): Uint8Array {
   const length = text.endsWith('==') ? text.length - 2 : text.endsWith('=') ? text.length - 1 : text.length
   const out = new Uint8Array((length * 3) >> 2)
@@ -41,9 +37,8 @@ export function decodeBase64(text: string): Uint8Array {
 }
 
 /**
- * UTF-8, through the platform's own encoder and decoder, which every browser and Node have. The packages
- * are compiled without the DOM's or Node's type libraries so that neither can be leaned on by accident;
- * the two classes are therefore declared here, with no more than what is used.
+ * UTF-8 by the platform's encoder and decoder. The packages are compiled without the DOM's or Node's type libraries, so
+ * the two classes are declared here.
  */
 
 declare const TextEncoder: new () => { encode(text: string): Uint8Array<ArrayBuffer> }
@@ -81,12 +76,9 @@ export function isWellFormed(text: string): boolean {
 /**
  * HalfSipHash-1-3 over 32-bit words: the keyed hash of the tables whose keys come from traffic.
  *
- * Whoever sends traffic chooses addresses and ports, and so the keys of a flow table; with an unkeyed hash he
- * could choose keys that all fall on one slot. SipHash (Aumasson and Bernstein 2012) is a keyed function
- * made for tables under that attack; HalfSipHash is its 32-bit form, and one round a word with three to
- * finish is what Linux takes for tables (`hsiphash`, Documentation/security/siphash.rst). Words instead of
- * bytes: keys are words already, and every key of one IP version has the same length. The result is 32 bits
- * (v1 xor v3), of which the table uses the low ones.
+ * With an unkeyed hash a sender could choose addresses and ports whose keys all fall on one slot. SipHash (Aumasson and
+ * Bernstein 2012) is a keyed function against that attack; HalfSipHash is its 32-bit form, with one round a word and three
+ * to finish as in Linux (`hsiphash`, Documentation/security/siphash.rst). The result is v1 xor v3.
  */
 
 /** Hash of `words[offset .. offset + count)` under the 64-bit key (key0, key1); a signed 32-bit integer. */
@@ -129,9 +121,8 @@ export function halfSipHash13(
 }
 
 /**
- * Little-endian numbers on any machine: files hold them low byte first, typed arrays hold them as the
- * processor does. On the usual little-endian machine both helpers are one block copy; elsewhere the bytes
- * of each element are turned round after it.
+ * Little-endian numbers on any machine: one block copy on a little-endian machine; elsewhere the bytes of each element
+ * are then reversed.
  */
 
 const HOST_IS_LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1

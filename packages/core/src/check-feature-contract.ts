@@ -1,9 +1,6 @@
 /**
- * Checks of feature contracts: one read from a file, and two that must be the same.
- *
- * A contract drives loops and allocations, so every field is checked against its range, unknown fields are
- * refused, and D must be what the feature set makes of p. Files written before there were other feature sets,
- * tunnels or transports read as they are, since what is new is left out where it has its usual value.
+ * Checks of feature contracts: one read from a file, and two that must be the same. A contract drives loops and
+ * allocations, so every field is checked against its range, unknown fields are refused, and D must follow from p.
  */
 import { ContractMismatchError, FormatError } from './errors.js'
 import {

@@ -1,28 +1,22 @@
 /**
- * Reading rows of numbers from comma-separated text.
+ * Rows of numbers as comma-separated text. No CSV library: float64 needs no quoting, and none says which line and column
+ * is no number without a costly callback per field.
  *
- * This is not a CSV library: quoting, dialects and types, which those are for, have no place in a table of
- * float64, and none of them says which line and column was not a number without a callback per field that
- * costs more than the parse. What is left is a split and a check, and it is strict: the same number of
- * fields in every line, every field a finite decimal number, no blank line inside. The first line may name
- * the columns; it is a header when none of its fields is a number. Names are taken as they stand, less
- * surrounding blanks and quotation marks.
- *
- * Text comes in pieces of any size. Memory is the rows themselves, 8 bytes a number, and one line.
+ * Reading is strict: the same number of fields in every line, every field a finite decimal number, no blank line inside. The
+ * first line names the columns if none of its fields is a number; names lose surrounding blanks and quotation marks. Text
+ * comes in pieces of any size; memory is 8 bytes a number, and one line.
  */
 
 import { createUtf8Decoder, encodeUtf8 } from './bytes.js'
 import { ArgumentError, FormatError } from './errors.js'
 import { checkFinite, type Matrix, matrixOf } from './matrix.js'
 
-/**
- * Writing rows of numbers as comma-separated text, each number in the shortest form that reads back as the
- * same float64 (ECMAScript's own; negative zero, which that form loses, is written out).
- */
-
 const ROWS_A_PIECE = 256
 
-/** Yields the text piece by piece; lines end with \n. Throws ArgumentError at a number that is not finite. */
+/**
+ * Yields the text piece by piece; lines end with \n. A number has the shortest form that reads back as the same float64
+ * (ECMAScript's, and -0). Throws ArgumentError at a number that is not finite.
+ */
 export function* csvPieces(matrix: Matrix, columnNames?: readonly string[]): Generator<string> {
   const { rows, cols, data } = matrixOf(matrix.rows, matrix.cols, matrix.data)
   checkFinite(matrix)

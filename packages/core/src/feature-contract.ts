@@ -40,23 +40,16 @@ export function checkOnePacketRule(value: unknown): OnePacketRule {
 }
 
 /**
- * FeatureContract: what must be equal for a row made today to mean what a row meant at training.
+ * FeatureContract: what must be equal for a row to mean the same as at training.
  *
- * Flows make rows, detectors consume them, and neither imports the other. The contract is the sheet of
- * paper that both sign: it stands in every model file, flow extraction is driven by it (the same code for a
- * file and for live traffic, bit-equal), and a model refuses rows made under another one.
- *
- * Rows that come from a file of numbers carry no rules for flows, so they get the short form, featureSet
- * `rows`, whose only promise is the width D. All other feature sets share the rules that make flows of packets
- * (GatheringRules). Those whose rows are made of single packets add where a flow is cut (FlowRules); a flow summary
- * covers the whole flow. Checks stand in check-feature-contract.ts.
+ * Flows make rows, detectors consume them, and neither imports the other. Every model file has a contract; flow extraction
+ * follows it, and a model refuses rows made under another one. Rows from a file of numbers have the short form, featureSet
+ * `rows`, which states only the width D. All other feature sets share the rules that make flows of packets
+ * (GatheringRules); those made of single packets add where a flow is cut (FlowRules). Checks: check-feature-contract.ts.
  */
 
 export type IatUnit = 'seconds' | 'microseconds'
-/**
- * Wire length of the frame, length in the IP header, bytes behind the transport header, or the bytes of the frame that
- * the capture holds.
- */
+/** Wire length of the frame, length in the IP header, bytes after the transport header, or captured bytes of the frame. */
 export type SizeMeasure = 'frame' | 'ip' | 'payload' | 'captured'
 /** What becomes of a flow at the contract's duration: cut off, split into pieces, or split at idle gaps. */
 export type TruncationMode = 'truncate' | 'split' | 'idle-gap'
@@ -104,8 +97,7 @@ export interface GatheringRules {
   readonly minimumPackets: number
   readonly scaler: ScalerName
   /**
-   * The rest says what a packet was to begin with, what ends a flow, and what else is in its key. Each is left out where it has its usual value (a checked
-   * contract has no other form), so that contracts of before there were such fields mean what they meant;
+   * This and the following fields are absent if they have their usual value, so that older contracts keep their meaning;
    * `packetView`, `contractProtocols` and `endsOnClose` give the values.
    */
   readonly decapsulation?: Decapsulation
@@ -145,7 +137,7 @@ export interface PacketView {
   readonly joinFragments: boolean
 }
 
-/** The view of a contract: the outer headers, and fragments not joined, unless it says otherwise. */
+/** The view of a contract. Default outer headers, fragments not joined. */
 export function packetView(rules: Pick<GatheringRules, 'decapsulation' | 'joinFragments'>): PacketView {
   return { decapsulation: rules.decapsulation ?? 'outer', joinFragments: rules.joinFragments ?? false }
 }
@@ -160,7 +152,7 @@ export function endsOnClose(contract: FlowContract): boolean {
   return contract.endOnClose ?? isCloseUsual(contract.featureSet)
 }
 
-/** The two last fields as a contract has them: none that has its usual value. */
+/** The last two fields without those that have their usual value. */
 export function connectionRules(
   featureSet: FlowFeatureSet,
   { endOnClose = isCloseUsual(featureSet), vlanKey = false }: Pick<GatheringRules, 'endOnClose' | 'vlanKey'>,
@@ -175,7 +167,7 @@ function isCloseUsual(featureSet: FlowFeatureSet): boolean {
   return featureSet === 'flow-summary'
 }
 
-/** The three fields that say what a packet was, as a contract has them: none that has its usual value. */
+/** The fields on packets without those that have their usual value. */
 export function packetRules(
   view: PacketView,
   protocols: readonly FlowProtocol[],

@@ -1,10 +1,8 @@
 /**
- * Strict JSON: JSON.parse, less what it passes over in silence.
+ * Strict JSON: JSON.parse without repeated keys and nesting beyond 32 levels.
  *
- * JSON.parse keeps the last of two equal keys and nests as deep as the text asks. In a file whose header says
- * where its tensors lie, two readers that keep different ones of a repeated key see two different files, so
- * a repeated key is refused here, and so is nesting beyond 32 levels. The walk that finds them also notes
- * where each key of the outermost object stands, for error messages. Positions are UTF-16 indices.
+ * With a repeated key two readers could see two different files. The walk that finds them also notes where each key of the
+ * outermost object is, for error messages. Positions are UTF-16 indices.
  */
 
 const MAXIMUM_DEPTH = 32

@@ -1,12 +1,8 @@
 /**
- * Matrix: the one shape in which numbers travel between packages.
+ * Matrix: a dense, row-major block of float64 as plain data, the one shape in which numbers travel between packages.
  *
- * A dense, row-major block of float64: element (i, j) is `data[i * cols + j]`. Flows produce it, detectors
- * consume it, and nothing else ties the two together. It is plain data, so it can be cloned, posted to a
- * worker or written to a file as it is.
- *
- * ml-matrix keeps its rows as separate arrays. `asMatrix` copies such a matrix (or anything with the same
- * two sizes and `get`) into this record, so that a user who has one can pass it to any public function.
+ * ml-matrix keeps its rows as separate arrays; `asMatrix` copies such a matrix (or anything with the same two sizes and
+ * `get`), so that users can pass one to any public function.
  */
 import { ArgumentError } from './errors.js'
 

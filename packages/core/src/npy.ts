@@ -6,21 +6,15 @@
  *     {'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }
  *     padded with spaces and ended by a newline so that the numbers start at a multiple of 64 bytes.
  *
- * The literal is read by a matcher for exactly these three keys, in any order and spacing; nothing is
- * evaluated. What the format has beyond plain rows is refused by name: Fortran order, pickled objects,
- * structured and big-endian types.
+ * The literal is matched for exactly these three keys, in any order and spacing; nothing is evaluated. Fortran order,
+ * pickled objects, structured and big-endian types are refused by name.
  */
 
 import { readLittleEndian, writeLittleEndian } from './bytes.js'
 import { FormatError } from './errors.js'
 import { type Matrix, matrixOf } from './matrix.js'
 
-/**
- * Writing .npy, byte for byte as numpy.save does it: version 1.0, float64 in C order, the header padded with
- * spaces so that the numbers start at a multiple of 64 bytes.
- */
-
-/** Throws ArgumentError when the matrix's sizes and data do not fit. */
+/** Writes .npy with the bytes of numpy.save: version 1.0, float64 in C order. Throws ArgumentError for a bad matrix. */
 export function encodeNpy(matrix: Matrix): Uint8Array<ArrayBuffer> {
   const { rows, cols, data } = matrixOf(matrix.rows, matrix.cols, matrix.data)
   const out = new Uint8Array(NPY_HEADER_BYTES + data.byteLength)
@@ -150,13 +144,7 @@ function quote(text: string): string {
   return JSON.stringify(text).slice(0, 60)
 }
 
-/**
- * Reading .npy: rows of features, and labels.
- *
- * Every element type here widens to float64 without loss (64-bit integers beyond 2^53 are refused), so there
- * is one result type. It takes 8 bytes an element: at most eight times the file, for labels of one byte.
- */
-
+/** An array of one or two dimensions. Every element type widens to float64 without loss (beyond 2^53 it is refused). */
 export interface NpyArray {
   /** As the file has it: `<f8`, `<f4`, `<i8`, … */
   readonly dtype: string
@@ -166,25 +154,31 @@ export interface NpyArray {
   readonly data: Float64Array
 }
 
-const WIDTHS: ReadonlyMap<string, number> = new Map([
-  ['<f8', 8],
-  ['<f4', 4],
-  ['<i8', 8],
-  ['<u8', 8],
-  ['<i4', 4],
-  ['<u4', 4],
-  ['<i2', 2],
-  ['<u2', 2],
-  ['|i1', 1],
-  ['|u1', 1],
-  ['|b1', 1],
+interface ElementArray {
+  readonly BYTES_PER_ELEMENT: number
+  new (buffer: ArrayBuffer): Iterable<number> | BigInt64Array | BigUint64Array
+}
+
+const ARRAYS: ReadonlyMap<string, ElementArray> = new Map<string, ElementArray>([
+  ['<f8', Float64Array],
+  ['<f4', Float32Array],
+  ['<i8', BigInt64Array],
+  ['<u8', BigUint64Array],
+  ['<i4', Int32Array],
+  ['<u4', Uint32Array],
+  ['<i2', Int16Array],
+  ['<u2', Uint16Array],
+  ['|i1', Int8Array],
+  ['|u1', Uint8Array],
+  ['|b1', Uint8Array],
 ])
 
 /** Reads an array of one or two dimensions. Throws FormatError with the field and byte offset. */
 export function decodeNpy(bytes: Uint8Array): NpyArray {
   const { dtype, shape, dataStart } = decodeNpyHeader(bytes)
-  const width = WIDTHS.get(dtype)
-  if (width === undefined) throw refuseNpy(describeDtype(dtype), dataStart, 'descr')
+  const elements = ARRAYS.get(dtype)
+  if (elements === undefined) throw refuseNpy(describeDtype(dtype), dataStart, 'descr')
+  const width = elements.BYTES_PER_ELEMENT
   if (shape.length < 1 || shape.length > 2) {
     throw refuseNpy(`expected one or two dimensions, found ${shape.length}`, dataStart, 'shape')
   }
@@ -197,8 +191,10 @@ export function decodeNpy(bytes: Uint8Array): NpyArray {
       'shape',
     )
   }
-  const buffer = readLittleEndian(bytes, dataStart, bytes.length, width)
-  return { dtype, shape, data: widen(dtype, buffer, dataStart) }
+  const values = new elements(readLittleEndian(bytes, dataStart, bytes.length, width))
+  if (values instanceof Float64Array) return { dtype, shape, data: values }
+  const isLong = values instanceof BigInt64Array || values instanceof BigUint64Array
+  return { dtype, shape, data: isLong ? widenLong(values, dataStart) : Float64Array.from(values) }
 }
 
 /** Reads feature rows: two dimensions, float64 or float32. Throws FormatError. */
@@ -216,31 +212,6 @@ export function decodeNpyMatrix(bytes: Uint8Array): Matrix {
     throw refuseNpy(`expected two dimensions (rows, features), found (${shape.join(', ')},)`, 0, 'shape')
   }
   return matrixOf(rows, cols, data)
-}
-
-function widen(dtype: string, buffer: ArrayBuffer, dataStart: number): Float64Array {
-  switch (dtype) {
-    case '<f8':
-      return new Float64Array(buffer)
-    case '<f4':
-      return Float64Array.from(new Float32Array(buffer))
-    case '<i4':
-      return Float64Array.from(new Int32Array(buffer))
-    case '<u4':
-      return Float64Array.from(new Uint32Array(buffer))
-    case '<i2':
-      return Float64Array.from(new Int16Array(buffer))
-    case '<u2':
-      return Float64Array.from(new Uint16Array(buffer))
-    case '|i1':
-      return Float64Array.from(new Int8Array(buffer))
-    case '<i8':
-      return widenLong(new BigInt64Array(buffer), dataStart)
-    case '<u8':
-      return widenLong(new BigUint64Array(buffer), dataStart)
-    default:
-      return Float64Array.from(new Uint8Array(buffer))
-  }
 }
 
 function widenLong(source: BigInt64Array | BigUint64Array, dataStart: number): Float64Array {
@@ -263,5 +234,5 @@ function describeDtype(dtype: string): string {
   const name = JSON.stringify(dtype).slice(0, 40)
   if (dtype.includes('O')) return `${name} holds pickled Python objects, which are never loaded`
   if (dtype.startsWith('>')) return `${name} is big-endian; save rows.astype('<f8') instead`
-  return `expected dtype ${[...WIDTHS.keys()].join(', ')}, found ${name}`
+  return `expected dtype ${[...ARRAYS.keys()].join(', ')}, found ${name}`
 }

@@ -1,10 +1,9 @@
 /**
- * Rng: the only source of chance in OddFlow.
+ * Rng: the only source of randomness in OddFlow. Not for secrets.
  *
- * xoshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021), seeded
- * through splitmix32, on 32-bit integer operations alone: the same seed gives the same stream on every
- * machine. Normal deviates are made by Marsaglia's polar method with OddFlow's own logarithm, because
- * Math.log differs in last bits between platforms. Not for secrets.
+ * xoshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021), seeded through splitmix32, with
+ * only 32-bit integer operations, so a seed gives the same stream on every machine. Normal deviates: Marsaglia's polar
+ * method with OddFlow's own logarithm, because Math.log differs between platforms.
  */
 import { ArgumentError } from './errors.js'
 import { log } from './exp-log.js'

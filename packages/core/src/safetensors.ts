@@ -11,8 +11,8 @@ import { parseStrictJson } from './json.js'
  *               end of the header; optionally "__metadata__": an object of strings. Spaces may follow it.
  *     the rest  raw little-endian numbers, row-major, the tensors side by side without holes
  *
- * Six element types are carried, those that typed arrays have and OddFlow uses; files with others (BF16, F16,
- * I64, …) are refused by name. Names and metadata live in Maps, so that a tensor may be called `__proto__`.
+ * Six element types are read and written; others (BF16, F16, I64, …) are refused by name. Names and metadata are in Maps, so
+ * that a tensor may be called `__proto__`.
  */
 
 export type Tensor =
@@ -33,14 +33,20 @@ export interface Safetensors {
   readonly metadata: ReadonlyMap<string, string>
 }
 
-const ELEMENT_BYTES: ReadonlyMap<string, number> = new Map<TensorDtype, number>([
-  ['F64', 8],
-  ['F32', 4],
-  ['I32', 4],
-  ['U32', 4],
-  ['U16', 2],
-  ['U8', 1],
-])
+const ARRAYS = {
+  F64: Float64Array,
+  F32: Float32Array,
+  I32: Int32Array,
+  U32: Uint32Array,
+  U16: Uint16Array,
+  U8: Uint8Array,
+} as const
+
+/** Bytes of an element; undefined for any other text. */
+function elementBytes(dtype: unknown): number | undefined {
+  const isKnown = typeof dtype === 'string' && Object.hasOwn(ARRAYS, dtype)
+  return isKnown ? ARRAYS[dtype as TensorDtype].BYTES_PER_ELEMENT : undefined
+}
 
 /** The name under which the format keeps its metadata; no tensor may have it. */
 export const METADATA_KEY = '__metadata__'
@@ -67,11 +73,9 @@ function shapeSize(shape: readonly unknown[]): number | null {
 }
 
 /**
- * Writing safetensors: the same tensors and metadata give the same bytes, whatever order they came in.
- *
- * Wide elements stand before narrow ones and equal widths in order of name, metadata keys in order too; the
- * header is padded with spaces to a multiple of 8 bytes. So every tensor starts at a multiple of its own
- * element's size although the format allows no gap between tensors.
+ * Writing safetensors: the same tensors and metadata give the same bytes, whatever their order. Wide elements come before
+ * narrow ones, then by name, and the header is padded to a multiple of 8 bytes, so every tensor is aligned although the
+ * format allows no gaps.
  */
 
 /** Throws ArgumentError when a shape does not fit its data or a name cannot be written. */
@@ -129,7 +133,7 @@ function checkTensor(name: string, tensor: Tensor): void {
   if (name === METADATA_KEY || !isWellFormed(name)) {
     throw new ArgumentError(`tensor name ${JSON.stringify(name)} cannot be written`, name)
   }
-  const width = ELEMENT_BYTES.get(tensor.dtype)
+  const width = elementBytes(tensor.dtype)
   if (width === undefined || width !== tensor.data.BYTES_PER_ELEMENT) {
     throw new ArgumentError(`tensor ${name}: dtype ${tensor.dtype} does not fit its array`, name)
   }
@@ -153,12 +157,9 @@ function compareText(a: string, b: string): number {
 /**
  * Reads safetensors from untrusted bytes.
  *
- * The header's entries are counted while they are read, and more than a file may have end the reading.
- * Everything the header claims is checked against the length of the file before anything is allocated: the
- * header's own length, every shape against its bytes, and the tensors against one another, which must lie
- * side by side from the header's end to the file's end without overlap or hole. The copies that are returned
- * hold no more bytes than the file does. An error names the tensor or field, and the byte of the file where
- * its entry stands.
+ * Everything the header claims is checked against the length of the file before anything is allocated: its own length, its
+ * number of entries, every shape against its bytes, and that the tensors follow each other to the file's end without
+ * overlap or hole. An error names the tensor or field, and the byte of its entry.
  */
 
 interface Entry {
@@ -278,9 +279,9 @@ function readEntry(name: string, value: unknown, offset: () => number): Entry {
       return fail(`unknown field ${quote(key)}`)
   }
   const dtype = fields.get('dtype')
-  const width = typeof dtype === 'string' ? ELEMENT_BYTES.get(dtype) : undefined
+  const width = elementBytes(dtype)
   if (width === undefined) {
-    return fail(`expected dtype ${[...ELEMENT_BYTES.keys()].join(', ')}, found ${quote(dtype)}`)
+    return fail(`expected dtype ${Object.keys(ARRAYS).join(', ')}, found ${quote(dtype)}`)
   }
   const shape = fields.get('shape')
   const size = Array.isArray(shape) ? shapeSize(shape) : null
@@ -296,24 +297,10 @@ function readEntry(name: string, value: unknown, offset: () => number): Entry {
   return { name, dtype: dtype as TensorDtype, shape: shape as number[], begin, end, offset }
 }
 
-function copyTensor(bytes: Uint8Array, dataStart: number, entry: Entry): Tensor {
-  const { dtype, shape } = entry
-  const width = ELEMENT_BYTES.get(dtype)!
-  const buffer = readLittleEndian(bytes, dataStart + entry.begin, dataStart + entry.end, width)
-  switch (dtype) {
-    case 'F64':
-      return { dtype, shape, data: new Float64Array(buffer) }
-    case 'F32':
-      return { dtype, shape, data: new Float32Array(buffer) }
-    case 'I32':
-      return { dtype, shape, data: new Int32Array(buffer) }
-    case 'U32':
-      return { dtype, shape, data: new Uint32Array(buffer) }
-    case 'U16':
-      return { dtype, shape, data: new Uint16Array(buffer) }
-    case 'U8':
-      return { dtype, shape, data: new Uint8Array(buffer) }
-  }
+function copyTensor(bytes: Uint8Array, dataStart: number, { dtype, shape, begin, end }: Entry): Tensor {
+  const elements = ARRAYS[dtype]
+  const buffer = readLittleEndian(bytes, dataStart + begin, dataStart + end, elements.BYTES_PER_ELEMENT)
+  return { dtype, shape, data: new elements(buffer) } as Tensor
 }
 
 function refuse(message: string, offsetBytes: number, field: string): FormatError {

@@ -12,8 +12,8 @@
  *
  * A new flow is half-open; the tracker decides when it is established. It never becomes half-open again.
  */
+import type { ColumnSource } from '@oddflow/capture'
 import { type FlowLines, KIND, LINE_WORDS, PLACE } from './flow-record.js'
-import type { Space } from './numbers.js'
 
 export const HALF_OPEN = 0
 export const ESTABLISHED = 1
@@ -62,12 +62,12 @@ export class ActivityLog {
   /** The entries of each kind: a flow, or, for a dead entry, −1 − the next entry that may be alive. */
   entries!: readonly Int32Array[]
   readonly #lines: FlowLines
-  readonly #space: Space
+  readonly #space: ColumnSource
   readonly #kinds: number
   #capacity = 0
 
   /** @param closes - whether flows may be closing or closed. */
-  constructor(capacity: number, lines: FlowLines, space: Space, closes = false) {
+  constructor(capacity: number, lines: FlowLines, space: ColumnSource, closes = false) {
     this.#lines = lines
     this.#space = space
     this.#kinds = kindsOf(closes)

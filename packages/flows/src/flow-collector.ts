@@ -30,7 +30,7 @@ import {
 } from './flow-record.js'
 import { FlowTracker } from './flow-tracker.js'
 import { MemoryBudget } from './memory-budget.js'
-import { checkCount, createGate } from './one-packet-rule.js'
+import { checkCount, Gate } from './one-packet-rule.js'
 import { IP_BYTES, META, NUMBER, type PacketFields, SIZE, STAMP, TIME } from './packet-pass.js'
 
 /**
@@ -267,7 +267,7 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
     sink,
   )
   sink.source = tracker.table.identity
-  const gate = createGate()
+  const gate = new Gate()
   return {
     add: (batch) => {
       checkCount(batch)
@@ -276,7 +276,7 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
     endCapture: () => gate.pass('endCapture', () => tracker.endCapture()),
     finish: () => {
       gate.pass('finish', () => tracker.endCapture())
-      gate.close()
+      gate.isClosed = true
       const { packets, packetsInFlows, flows } = tracker.counts
       const collected = {
         count: sink.count,

@@ -14,7 +14,7 @@ import type { FlowCounters } from './flow-counters.js'
 import { describeFlow, type FlowRecord } from './flow-record.js'
 import { FlowTracker } from './flow-tracker.js'
 import { type ExtractorMemory, extractorMemory, MemoryBudget } from './memory-budget.js'
-import { checkCount, createGate } from './one-packet-rule.js'
+import { checkCount, Gate } from './one-packet-rule.js'
 import { createPacketPass, type PacketPass } from './packet-pass.js'
 import { RecordCutter } from './record-cutter.js'
 
@@ -140,7 +140,7 @@ class BoundedExtractor implements FlowExtractor {
   readonly #cutter: RecordCutter
   readonly #pass: PacketPass | null
   readonly #givesEarlyRows: boolean
-  readonly #gate = createGate()
+  readonly #gate = new Gate()
 
   constructor(
     options: FlowExtractorOptions,
@@ -238,7 +238,7 @@ class BoundedExtractor implements FlowExtractor {
 
   finish(): FlowCounters {
     if (!this.#gate.isClosed) this.endCapture()
-    this.#gate.close()
+    this.#gate.isClosed = true
     return this.counters()
   }
 

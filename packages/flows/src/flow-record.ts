@@ -1,16 +1,11 @@
 /**
- * FlowRecord: delivered for each ended piece of a flow.
- *
- * One object serves all records of an extractor: it and its arrays are valid until the callback returns;
- * `copyFlowRecord` makes a copy to keep. A record without a row states the reason. Every counted packet belongs to a
- * record.
+ * FlowRecord: delivered for each ended piece of a flow. One object serves all records of an extractor: it and its arrays
+ * are valid until the callback returns; `copyFlowRecord` makes a copy to keep.
  */
 
-import type { PacketBatch } from '@oddflow/capture'
-import type { Space } from './numbers.js'
+import type { ColumnSource, PacketBatch } from '@oddflow/capture'
 
-/** RecordCounts: records by outcome. records = rows + the other four kinds, exactly. */
-
+/** Records by outcome. records = rows + the other four kinds, exactly. */
 export interface RecordCounts {
   records: number
   rows: number
@@ -21,39 +16,23 @@ export interface RecordCounts {
   lastPieces: number
 }
 
+const COUNTED_AS: Readonly<Record<NoRowReason, keyof RecordCounts>> = {
+  'one-packet': 'onePacketFlows',
+  'too-few-packets': 'shortRecords',
+  remainder: 'remainders',
+  'last-piece': 'lastPieces',
+}
+
 export function createRecordCounts(): RecordCounts {
-  return {
-    records: 0,
-    rows: 0,
-    onePacketFlows: 0,
-    shortRecords: 0,
-    remainders: 0,
-    remainderPackets: 0,
-    lastPieces: 0,
-  }
+  const none = { records: 0, rows: 0, onePacketFlows: 0, shortRecords: 0 }
+  return { ...none, remainders: 0, remainderPackets: 0, lastPieces: 0 }
 }
 
 /** Counts a record that has ended. */
-export function countRecord(counts: RecordCounts, record: FlowRecord): void {
+export function countRecord(counts: RecordCounts, { noRowReason, packets }: FlowRecord): void {
   counts.records++
-  switch (record.noRowReason) {
-    case null:
-      counts.rows++
-      return
-    case 'one-packet':
-      counts.onePacketFlows++
-      return
-    case 'too-few-packets':
-      counts.shortRecords++
-      return
-    case 'remainder':
-      counts.remainders++
-      counts.remainderPackets += record.packets
-      return
-    case 'last-piece':
-      counts.lastPieces++
-      return
-  }
+  counts[noRowReason === null ? 'rows' : COUNTED_AS[noRowReason]]++
+  if (noRowReason === 'remainder') counts.remainderPackets += packets
 }
 
 /**
@@ -190,9 +169,8 @@ export function grown<T extends Uint8Array | Uint16Array | Uint32Array | Int32Ar
 /**
  * FlowLines: the data of a flow that every packet needs, in one cache line a flow.
  *
- * A packet's flow can be anywhere in memory, and waiting for a cache line takes as long as a hundred instructions. So
- * the key, the time of the last packet and the flow's place in the activity log are together, 64 bytes in all: ten
- * words of key, then the fields below.
+ * Waiting for a cache line takes as long as a hundred instructions. So the key (ten words), the time of the last packet
+ * and the flow's place in the activity log are together in 64 bytes.
  */
 
 export const LINE_BYTES = 64
@@ -220,9 +198,9 @@ export class FlowLines {
   words!: Int32Array
   keys!: Uint32Array
   times!: Float64Array
-  readonly #space: Space
+  readonly #space: ColumnSource
 
-  constructor(capacity: number, space: Space) {
+  constructor(capacity: number, space: ColumnSource) {
     this.#space = space
     this.#allocate(capacity)
   }

@@ -10,7 +10,7 @@
  * Columns have room for `capacity` flows from the start (unwritten pages take no memory); the slots grow with the
  * number of flows, so that few flows stay close together in memory.
  */
-import type { PacketBatch } from '@oddflow/capture'
+import { type ColumnSource, HEAP_COLUMNS, type PacketBatch } from '@oddflow/capture'
 import { halfSipHash13 } from '@oddflow/core'
 import { ActivityLog, activityBytes, CLOSED, CLOSING, ESTABLISHED, HALF_OPEN } from './activity-log.js'
 import type { FlowSink, PacketCounts } from './flow-counters.js'
@@ -29,7 +29,6 @@ import {
   LINE_WORDS,
   writeKey,
 } from './flow-record.js'
-import { HEAP, type Space } from './numbers.js'
 
 /**
  * FlowEviction: chooses the flow to end without room for another flow or packet.
@@ -164,9 +163,9 @@ export class PacketPool {
   /** FREE and TOUCHED. */
   readonly state: Int32Array
   readonly #layout: EntryLayout
-  readonly #space: Space
+  readonly #space: ColumnSource
 
-  constructor(layout: EntryLayout, capacity: number, space: Space = HEAP) {
+  constructor(layout: EntryLayout, capacity: number, space: ColumnSource = HEAP_COLUMNS) {
     this.#layout = layout
     this.#space = space
     this.capacity = capacity
@@ -248,7 +247,7 @@ interface FlowTableOptions {
   /** Flows may be closing or closed (activity-log.ts). Default false. */
   readonly closes?: boolean
   /** Where its columns come from. Default the heap. */
-  readonly space?: Space
+  readonly space?: ColumnSource
 }
 
 /** The open flows: an open-addressing hash table over typed arrays. */
@@ -267,7 +266,7 @@ export class FlowTable {
   /** Nobody reads it: it stands for what was read in advance. */
   warmth = 0
   readonly #preparedHash = new Int32Array(PREPARED_PACKETS)
-  readonly #space: Space
+  readonly #space: ColumnSource
   readonly #directional: boolean
   readonly vlanKey: boolean
   /** Key of the hash. */
@@ -290,7 +289,7 @@ export class FlowTable {
 
   /** @param hashSeed - any number; tables with different seeds place the same keys differently. */
   constructor(capacity: number, hashSeed: number, options: FlowTableOptions = {}) {
-    const { directional = false, vlanKey = false, closes = false, space = HEAP } = options
+    const { directional = false, vlanKey = false, closes = false, space = HEAP_COLUMNS } = options
     this.capacity = capacity
     this.#space = space
     this.lines = new FlowLines(capacity, space)

@@ -16,7 +16,7 @@
  * with FIN or with RST belong to no flow and are counted; others begin another flow. A SYN after one FIN does too.
  * Without `endOnClose` a connection on the same ports within the timeout continues the flow, FIN or not.
  */
-import { PACKET_OK, type PacketBatch, PacketOrder } from '@oddflow/capture'
+import { HEAP_COLUMNS, PACKET_OK, type PacketBatch, PacketOrder } from '@oddflow/capture'
 import { DEFAULT_FLOW_PROTOCOLS, type FlowProtocol, type SizeMeasure } from '@oddflow/core'
 import { CLOSED, CLOSING, ESTABLISHED, HALF_OPEN } from './activity-log.js'
 import { type FlowSink, flowProtocolTable, PacketCounts, type TimeCounters } from './flow-counters.js'
@@ -34,7 +34,6 @@ import {
 } from './flow-record.js'
 import { FlowEviction, FlowTable, flowTableBytes, NO_FLOW, PREPARED_PACKETS } from './flow-table.js'
 import type { MemoryBudget } from './memory-budget.js'
-import { HEAP } from './numbers.js'
 import {
   createPacketFields,
   FROM_RESPONDER,
@@ -119,7 +118,7 @@ export class FlowTracker {
     this.#options = options
     this.#budget = budget
     this.#sink = sink
-    const space = options.pass?.space ?? HEAP
+    const space = options.pass?.space ?? HEAP_COLUMNS
     const { pass = null } = options
     this.#order = new PacketOrder(
       (batch, from, to, numbers, stamps) => {

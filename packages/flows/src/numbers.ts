@@ -1,4 +1,4 @@
-import { type ColumnSource, HEAP_COLUMNS } from '@oddflow/capture'
+import type { ColumnSource } from '@oddflow/capture'
 
 /**
  * The q-quantile by linear interpolation between order statistics: type 7 of Hyndman and Fan (1996), numpy's default,
@@ -22,22 +22,11 @@ export function quantileOfSorted(sorted: Float64Array, count: number, q: number)
   return t >= 0.5 ? b - difference * (1 - t) : a + difference * t
 }
 
-/**
- * Space: the source of the columns of a flow table: the heap, or the single memory of a packet pass (packet-pass.ts).
- * Columns are zero at first.
- */
-
-export interface Space extends ColumnSource {
-  int32(count: number): Int32Array
-}
-
-export const HEAP: Space = { ...HEAP_COLUMNS, int32: (count) => new Int32Array(count) }
-
 /** Every column of a buffer begins at a multiple of it. */
 const COLUMN_ALIGNMENT_BYTES = 64
 
-/** Columns one after the other in a large enough buffer; nothing is freed. */
-export function spaceIn(buffer: ArrayBuffer): Space {
+/** Columns one after the other in a buffer that is large enough and holds zeros; nothing is freed. */
+export function columnsIn(buffer: ArrayBuffer): ColumnSource {
   let used = 0
   const take = (bytes: number): number => {
     const at = used

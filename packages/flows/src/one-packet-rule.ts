@@ -14,39 +14,23 @@ import { ICMP, ICMPV6, protocolName } from './flow-counters.js'
 import { type FlowRecord, protocolOfKey } from './flow-record.js'
 
 /**
- * Gate: stops a caller from entering while inside, or after the end.
- *
- * A callback that adds packets to the calling extractor would change flows during the call, and packets after `finish`
- * would belong to no capture. Both are programming errors and throw at once.
+ * Gate: stops calls from inside a call, or after the end, at once: a callback that adds packets to its extractor would
+ * change flows during the call, and packets after `finish` would belong to no capture.
  */
+export class Gate {
+  isClosed = false
+  #isInside = false
 
-interface Gate {
-  readonly isClosed: boolean
   /** Runs `work` and returns its result. Throws ArgumentError while other work is running, and once closed. */
-  pass<T>(name: string, work: () => T): T
-  close(): void
-}
-
-export function createGate(): Gate {
-  let isClosed = false
-  let isInside = false
-  return {
-    get isClosed() {
-      return isClosed
-    },
-    pass(name, work) {
-      if (isClosed) throw new ArgumentError(`${name}: all flows have ended with finish; make another one`)
-      if (isInside) throw new ArgumentError(`${name}: called by a callback of the same object`)
-      isInside = true
-      try {
-        return work()
-      } finally {
-        isInside = false
-      }
-    },
-    close() {
-      isClosed = true
-    },
+  pass<T>(name: string, work: () => T): T {
+    if (this.isClosed) throw new ArgumentError(`${name}: all flows have ended with finish; make another one`)
+    if (this.#isInside) throw new ArgumentError(`${name}: called by a callback of the same object`)
+    this.#isInside = true
+    try {
+      return work()
+    } finally {
+      this.#isInside = false
+    }
   }
 }
 

@@ -9,7 +9,7 @@
  * the functions in TypeScript, with the same results. So does everything without WebAssembly (some content security
  * policies, `--jitless`) or if the memory is refused.
  */
-import { createPacketBatch, PACKET_ORDER_BYTES, type PacketBatch } from '@oddflow/capture'
+import { type ColumnSource, createPacketBatch, PACKET_ORDER_BYTES, type PacketBatch } from '@oddflow/capture'
 import { decodeBase64 } from '@oddflow/core'
 import { ESTABLISHED, HALF_OPEN } from './activity-log.js'
 import type { CutRule } from './cut-rule.js'
@@ -17,7 +17,7 @@ import type { FeatureExtractor } from './feature-sets/feature-extractor.js'
 import { KEY_WORDS } from './flow-record.js'
 import { type FlowTable, PREPARED_PACKETS } from './flow-table.js'
 import type { FlowTracker } from './flow-tracker.js'
-import { type Space, spaceIn } from './numbers.js'
+import { columnsIn } from './numbers.js'
 import { MODULE_BASE64 } from './packet-pass-module.js'
 import type { RecordCutter } from './record-cutter.js'
 
@@ -133,14 +133,14 @@ export function createPacketPass(columnBytes: number): PacketPass | null {
     const pages = Math.ceil((columnBytes + OWN_BYTES) / PAGE_BYTES)
     const memory = new wasm.Memory({ initial: pages, maximum: pages })
     const { exports } = new wasm.Instance(compiled, { env: { memory } })
-    return new PacketPass(spaceIn(memory.buffer), (exports as { readonly run: Run }).run)
+    return new PacketPass(columnsIn(memory.buffer), (exports as { readonly run: Run }).run)
   } catch {
     return null // no address space for it
   }
 }
 
 export class PacketPass {
-  readonly space: Space
+  readonly space: ColumnSource
   readonly #run: Run
   readonly #words: Int32Array
   readonly #doubles: Float64Array
@@ -148,7 +148,7 @@ export class PacketPass {
   /** The batch whose packets `run` takes. */
   #loaded: PacketBatch | null = null
 
-  constructor(space: Space, run: Run) {
+  constructor(space: ColumnSource, run: Run) {
     this.space = space
     this.#run = run
     const parameters = space.uint8(WORD_BYTES + 8 * DOUBLES.length)

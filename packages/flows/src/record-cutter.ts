@@ -15,6 +15,7 @@
  * its entries are freed; the record follows when it ends, without the row.
  */
 
+import { type ColumnSource, HEAP_COLUMNS } from '@oddflow/capture'
 import { type CutRule, noRowReason } from './cut-rule.js'
 import type { FeatureExtractor } from './feature-sets/feature-extractor.js'
 import { addToSums, openSums, SUMS_STRIDE } from './feature-sets/flow-summary.js'
@@ -55,7 +56,6 @@ import {
   STRIDE,
   TAIL,
 } from './memory-budget.js'
-import { HEAP, type Space } from './numbers.js'
 import { IAT, NUMBER, type PacketFields, STAMP, START as START_FIELD, TIME } from './packet-pass.js'
 
 /**
@@ -76,7 +76,12 @@ class RecordEntries {
   #words = new Uint32Array(0)
 
   /** @param chunks - beside those for one whole row. */
-  constructor(maker: FeatureExtractor, budget: MemoryBudget, chunks: number, space: Space = HEAP) {
+  constructor(
+    maker: FeatureExtractor,
+    budget: MemoryBudget,
+    chunks: number,
+    space: ColumnSource = HEAP_COLUMNS,
+  ) {
     this.#maker = maker
     this.#budget = budget
     this.pool = new PacketPool(maker, chunks + longestRecordChunks(maker), space)
@@ -164,7 +169,7 @@ interface RecordCutterOptions {
   /** Chunks beside those for one whole row. */
   readonly chunks?: number
   /** Where its columns come from. Default the heap. */
-  readonly space?: Space | undefined
+  readonly space?: ColumnSource | undefined
 }
 
 export class RecordCutter implements FlowSink {
@@ -176,7 +181,7 @@ export class RecordCutter implements FlowSink {
   readonly #rule: CutRule
   readonly #maker: FeatureExtractor
   readonly entries: RecordEntries
-  readonly #space: Space
+  readonly #space: ColumnSource
   readonly #record: FlowRecord = createFlowRecord()
   readonly #row: Float64Array
   readonly #describe: (flow: number, record: FlowRecord) => void
@@ -193,7 +198,7 @@ export class RecordCutter implements FlowSink {
     this.#rule = options.rule
     this.#maker = options.maker
     this.bytesPerFlow = cutterBytesPerFlow(options.maker)
-    this.#space = options.space ?? HEAP
+    this.#space = options.space ?? HEAP_COLUMNS
     this.entries = new RecordEntries(
       options.maker,
       options.budget,

@@ -1,9 +1,10 @@
 /** ActivityLog beside two arrays that are kept in order by moving things about. */
+
+import { HEAP_COLUMNS } from '@oddflow/capture'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ActivityLog, ESTABLISHED, HALF_OPEN } from '../src/activity-log.js'
 import { FlowLines } from '../src/flow-record.js'
-import { HEAP } from '../src/numbers.js'
 
 const FLOWS = 12
 const operation = fc.oneof(
@@ -30,8 +31,8 @@ describe('ActivityLog', () => {
     fc.assert(
       fc.property(fc.array(operation, { maxLength: 600 }), (operations) => {
         let capacity = FLOWS
-        const lines = new FlowLines(capacity, HEAP)
-        const log = new ActivityLog(capacity, lines, HEAP)
+        const lines = new FlowLines(capacity, HEAP_COLUMNS)
+        const log = new ActivityLog(capacity, lines, HEAP_COLUMNS)
         const expected: [number[], number[]] = [[], []]
         const kindOf = (flow: number) =>
           expected[ESTABLISHED].includes(flow)
@@ -77,8 +78,8 @@ describe('ActivityLog', () => {
 
   it('passes over what died once, not at every look', () => {
     const flows = 100_000
-    const lines = new FlowLines(flows, HEAP)
-    const log = new ActivityLog(flows, lines, HEAP)
+    const lines = new FlowLines(flows, HEAP_COLUMNS)
+    const log = new ActivityLog(flows, lines, HEAP_COLUMNS)
     for (let flow = 0; flow < flows; flow++) log.add(flow)
     // All but the oldest and the newest of them become established: a long stretch of the dead between the two.
     for (let flow = 1; flow < flows - 1; flow++) log.touch(flow, ESTABLISHED)

@@ -18,11 +18,10 @@ import { type CaptureReader, createCaptureReader, DEFAULT_BATCH_FRAMES } from '.
 import type { FrameBatch } from '../packet-batch.js'
 import { type FrameSource, frameSource } from './frame-source.js'
 import {
-  createRecorderMessages,
   NO_COUNTS,
   type RecorderCommand,
   type RecorderCounts,
-  type RecorderMessages,
+  RecorderMessages,
   type RecorderName,
   type RecorderOptions,
   recorderCommand,
@@ -159,7 +158,7 @@ function spawnRecorder(name: string, command: RecorderCommand): ChildProcess {
  * the background): what it wrote is still read, and then the pipes are closed from here.
  */
 class Recorder {
-  readonly messages: RecorderMessages = createRecorderMessages()
+  readonly messages = new RecorderMessages()
   /** It was asked to stop. */
   stopping = false
   /** Resolves when it has begun to record, or has ended without. */

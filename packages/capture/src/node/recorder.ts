@@ -41,95 +41,74 @@ export const NO_COUNTS: RecorderCounts = {
 const KEPT_CHARACTERS = 2048
 
 const TCPDUMP_COUNT = /(\d+) packets? (captured|received by filter|dropped by kernel|dropped by interface)/g
+const TCPDUMP_COUNTERS: Readonly<Record<string, keyof RecorderCounts>> = {
+  captured: 'captured',
+  'received by filter': 'received',
+  'dropped by kernel': 'droppedByKernel',
+  'dropped by interface': 'droppedByInterface',
+}
 const DUMPCAP_CAPTURED = /^Packets captured: (\d+)/
 const DUMPCAP_RECEIVED =
   /^Packets received\/dropped on interface .*: (\d+)\/(\d+) \(pcap:(\d+)\/dumpcap:(\d+)\/flushed:\d+\/ps_ifdrop:(\d+)\)/
 
-export interface RecorderMessages {
-  readonly counts: RecorderCounts
+export class RecorderMessages {
+  counts = NO_COUNTS
   /** How often counts were stated. */
-  readonly countsTold: number
+  countsTold = 0
   /** It has begun to record. */
-  readonly hasBegun: boolean
+  hasBegun = false
   /** The last messages that are neither counts nor the announcement, in one line; may be empty. */
-  readonly lastWords: string
+  lastWords = ''
+  #rest = ''
+
   /** Takes the next piece of standard error. */
-  add(text: string): void
-  /** Standard error has ended: its last line may have no end. */
-  end(): void
-}
-
-export function createRecorderMessages(): RecorderMessages {
-  let counts = NO_COUNTS
-  let countsTold = 0
-  let hasBegun = false
-  let lastWords = ''
-  let rest = ''
-
-  const takeTcpdumpCounts = (line: string): boolean => {
-    let found = false
-    for (const [, digits, what] of line.matchAll(TCPDUMP_COUNT)) {
-      found = true
-      const packets = Number(digits)
-      if (what === 'captured') counts = { ...counts, captured: packets }
-      else if (what === 'received by filter') counts = { ...counts, received: packets }
-      else if (what === 'dropped by kernel') counts = { ...counts, droppedByKernel: packets }
-      else counts = { ...counts, droppedByInterface: packets }
-    }
-    if (found && line.includes('dropped by kernel')) countsTold++
-    return found
+  add(text: string): void {
+    const lines = (this.#rest + text).split(/[\r\n]+/)
+    this.#rest = lines.pop()!.slice(-KEPT_CHARACTERS)
+    for (const line of lines) this.#takeLine(line.trim())
   }
 
-  const takeDumpcapCounts = (line: string): boolean => {
+  /** Standard error has ended, perhaps without a line end. */
+  end(): void {
+    this.#takeLine(this.#rest.trim())
+    this.#rest = ''
+  }
+
+  #takeLine(line: string): void {
+    if (line === '' || line.startsWith('Capturing on ')) return
+    if (line === 'File: -' || line.includes(': listening on ')) this.hasBegun = true
+    else if (!this.#takeTcpdumpCounts(line) && !this.#takeDumpcapCounts(line)) {
+      this.lastWords = `${this.lastWords} ${line}`.trim().slice(0, KEPT_CHARACTERS)
+    }
+  }
+
+  #takeTcpdumpCounts(line: string): boolean {
+    const found = [...line.matchAll(TCPDUMP_COUNT)]
+    for (const [, digits, what] of found) {
+      this.counts = { ...this.counts, [TCPDUMP_COUNTERS[what!]!]: Number(digits) }
+    }
+    if (found.length > 0 && line.includes('dropped by kernel')) this.countsTold++
+    return found.length > 0
+  }
+
+  #takeDumpcapCounts(line: string): boolean {
     const captured = DUMPCAP_CAPTURED.exec(line)
     if (captured !== null) {
-      counts = { ...counts, captured: Number(captured[1]) }
+      this.counts = { ...this.counts, captured: Number(captured[1]) }
       return true
     }
     const received = DUMPCAP_RECEIVED.exec(line)
     if (received === null) return false
     const [, arrived, dropped, byPcap, byDumpcap, byInterface] = received.map(Number) as number[]
-    // dumpcap's "received" is what it wrote; the filter had also let through what it lost
-    counts = {
-      ...counts,
+    this.counts = {
+      ...this.counts,
+      // dumpcap's "received" is what it wrote; the filter had also let through what it lost
       received: arrived! + dropped!,
       droppedByKernel: byPcap! + byDumpcap!,
       droppedByInterface: byInterface!,
     }
-    countsTold++
+    this.countsTold++
     return true
-  }
-
-  const takeLine = (line: string): void => {
-    if (line === '' || line.startsWith('Capturing on ')) return
-    if (line === 'File: -' || line.includes(': listening on ')) hasBegun = true
-    else if (!takeTcpdumpCounts(line) && !takeDumpcapCounts(line)) {
-      lastWords = `${lastWords} ${line}`.trim().slice(0, KEPT_CHARACTERS)
-    }
-  }
-
-  return {
-    get counts() {
-      return counts
-    },
-    get countsTold() {
-      return countsTold
-    },
-    get hasBegun() {
-      return hasBegun
-    },
-    get lastWords() {
-      return lastWords
-    },
-    add(text) {
-      const lines = (rest + text).split(/[\r\n]+/)
-      rest = lines.pop()!.slice(-KEPT_CHARACTERS)
-      for (const line of lines) takeLine(line.trim())
-    },
-    end() {
-      takeLine(rest.trim())
-      rest = ''
-    },
   }
 }
 

@@ -22,107 +22,94 @@ const SKIPPABLE = 0x184d2a50
 const DICTIONARY_ID_BYTES = [0, 1, 2, 4]
 const RUN_LENGTH_BLOCK = 1
 
-interface ZstdFrames {
-  /** Between two frames, where the input may end. */
-  readonly atBoundary: boolean
-  /** The last piece is part of a frame with content. */
-  readonly hasContent: boolean
-  /** Why the bytes are no zstd; null while they are. */
-  readonly damage: string | null
-  /** Where, in block[at …), the current frame ends; block.length if it goes on. */
-  advance(block: Uint8Array, at: number): number
-}
-
 /** Whether the input begins like a zstd frame or a skippable one. @param head - at least four bytes */
 export function isZstd(head: Uint8Array): boolean {
   const magic = readUint32(head, 0)
   return magic === MAGIC || isSkippable(magic)
 }
 
-export function createZstdFrames(): ZstdFrames {
-  const head = new Uint8Array(18)
-  let headBytes = 0
-  let stage: 'magic' | 'skippable' | 'descriptor' | 'header' | 'block' = 'magic'
-  let need = 4
+export class ZstdFrames {
+  /** The last piece is part of a frame with content. */
+  hasContent = true
+  /** Why the bytes are no zstd; null while they are. */
+  damage: string | null = null
+  readonly #head = new Uint8Array(18)
+  #headBytes = 0
+  #stage: 'magic' | 'skippable' | 'descriptor' | 'header' | 'block' = 'magic'
+  #need = 4
   /** Bytes of content, checksum or padding to skip. */
-  let left = 0
-  let isLast = false
-  let hasChecksum = false
-  let hasContent = true
-  let damage: string | null = null
+  #left = 0
+  #isLast = false
+  #hasChecksum = false
 
-  const begin = (next: typeof stage, bytes: number): void => {
-    stage = next
-    need = bytes
-    if (next === 'magic' || next === 'block') headBytes = 0
+  /** Between two frames, where the input may end. */
+  get atBoundary(): boolean {
+    return this.#stage === 'magic' && this.#headBytes === 0 && this.#left === 0
   }
 
-  /** Takes the `need` bytes in `head`. */
-  const take = (): void => {
-    switch (stage) {
+  /** Where, in block[at …), the current frame ends; block.length if it goes on. */
+  advance(block: Uint8Array, from: number): number {
+    let at = from
+    this.#isLast = this.#isLast && this.#left > 0
+    while (at < block.length && this.damage === null) {
+      if (this.#left > 0) {
+        const pass = Math.min(this.#left, block.length - at)
+        at += pass
+        this.#left -= pass
+      } else if (this.#headBytes < this.#need) {
+        this.#head[this.#headBytes++] = block[at++]!
+      }
+      if (this.#left === 0 && this.#headBytes === this.#need) this.#take()
+      if (this.#left === 0 && this.#isLast && this.#stage === 'magic') return at
+    }
+    return at
+  }
+
+  #begin(stage: 'magic' | 'skippable' | 'descriptor' | 'header' | 'block', need: number): void {
+    this.#stage = stage
+    this.#need = need
+    if (stage === 'magic' || stage === 'block') this.#headBytes = 0
+  }
+
+  /** Takes the needed bytes of the head. */
+  #take(): void {
+    const head = this.#head
+    switch (this.#stage) {
       case 'magic': {
         const magic = readUint32(head, 0)
-        hasContent = magic === MAGIC
-        if (magic === MAGIC) begin('descriptor', 5)
-        else if (isSkippable(magic)) begin('skippable', 8)
-        else damage = 'expected the magic number of a zstd frame, found something else'
+        this.hasContent = magic === MAGIC
+        if (magic === MAGIC) this.#begin('descriptor', 5)
+        else if (isSkippable(magic)) this.#begin('skippable', 8)
+        else this.damage = 'expected the magic number of a zstd frame, found something else'
         return
       }
       case 'skippable':
-        left = readUint32(head, 4)
-        isLast = true
-        begin('magic', 4)
+        this.#left = readUint32(head, 4)
+        this.#isLast = true
+        this.#begin('magic', 4)
         return
       case 'descriptor': {
         const descriptor = head[4]!
         const isSingle = (descriptor & 0x20) !== 0
         const sizeFlag = descriptor >>> 6
         const sizeBytes = sizeFlag === 0 ? (isSingle ? 1 : 0) : 1 << sizeFlag
-        hasChecksum = (descriptor & 0x04) !== 0
-        isLast = false
-        begin('header', 5 + (isSingle ? 0 : 1) + DICTIONARY_ID_BYTES[descriptor & 3]! + sizeBytes)
+        this.#hasChecksum = (descriptor & 0x04) !== 0
+        this.#isLast = false
+        this.#begin('header', 5 + (isSingle ? 0 : 1) + DICTIONARY_ID_BYTES[descriptor & 3]! + sizeBytes)
         return
       }
       case 'header':
-        begin('block', 3)
+        this.#begin('block', 3)
         return
       default: {
         const block = head[0]! | (head[1]! << 8) | (head[2]! << 16)
-        isLast = (block & 1) !== 0
-        left = ((block >>> 1) & 3) === RUN_LENGTH_BLOCK ? 1 : block >>> 3
-        if (isLast && hasChecksum) left += 4
-        if (isLast) begin('magic', 4)
-        else begin('block', 3)
+        this.#isLast = (block & 1) !== 0
+        this.#left = ((block >>> 1) & 3) === RUN_LENGTH_BLOCK ? 1 : block >>> 3
+        if (this.#isLast && this.#hasChecksum) this.#left += 4
+        if (this.#isLast) this.#begin('magic', 4)
+        else this.#begin('block', 3)
       }
     }
-  }
-
-  return {
-    get atBoundary() {
-      return stage === 'magic' && headBytes === 0 && left === 0
-    },
-    get hasContent() {
-      return hasContent
-    },
-    get damage() {
-      return damage
-    },
-    advance(block, from) {
-      let at = from
-      isLast = isLast && left > 0
-      while (at < block.length && damage === null) {
-        if (left > 0) {
-          const pass = Math.min(left, block.length - at)
-          at += pass
-          left -= pass
-        } else if (headBytes < need) {
-          head[headBytes++] = block[at++]!
-        }
-        if (left === 0 && headBytes === need) take()
-        if (left === 0 && isLast && stage === 'magic') return at
-      }
-      return at
-    },
   }
 }
 
@@ -192,7 +179,7 @@ async function* unzstdBlocks(
     return
   }
   const pump = new ZlibPump(createZstdDecompress({ chunkSize: OUTPUT_BYTES }))
-  const frames = createZstdFrames()
+  const frames = new ZstdFrames()
   try {
     for await (const block of blocks) {
       for (let at = 0; at < block.length && state.damage === null; ) {

@@ -1,10 +1,10 @@
 /** The texts are what tcpdump 4.99.3 and dumpcap 4.0.17 wrote. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createRecorderMessages } from '../../src/node/recorder.js'
+import { RecorderMessages } from '../../src/node/recorder.js'
 
 function read(text: string, pieces = [text]) {
-  const messages = createRecorderMessages()
+  const messages = new RecorderMessages()
   for (const piece of pieces) messages.add(piece)
   messages.end()
   const { counts, countsTold, hasBegun, lastWords } = messages
@@ -26,7 +26,7 @@ Packets received/dropped on interface 'Loopback: lo': 10/7 (pcap:5/dumpcap:2/flu
 
 describe('what the recorder says', () => {
   it('of tcpdump', () => {
-    const messages = createRecorderMessages()
+    const messages = new RecorderMessages()
     messages.add(TCPDUMP.slice(0, 100))
     expect(messages).toMatchObject({ hasBegun: true, countsTold: 0 })
     messages.add(TCPDUMP.slice(100, 180))
@@ -79,7 +79,7 @@ describe('what the recorder says', () => {
   })
 
   it('without end, in bounded memory', () => {
-    const messages = createRecorderMessages()
+    const messages = new RecorderMessages()
     for (let k = 0; k < 1000; k++) messages.add('x'.repeat(10_000))
     for (let k = 0; k < 1000; k++) messages.add('tcpdump: WARNING: nonsense\n')
     messages.end()

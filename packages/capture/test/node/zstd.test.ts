@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import { encodePcap } from '../../src/index.js'
 import { readCapture, summariseCaptureFile } from '../../src/node/index.js'
-import { createZstdFrames, isZstd } from '../../src/node/unpack-blocks.js'
+import { isZstd, ZstdFrames } from '../../src/node/unpack-blocks.js'
 import { hasProgram } from '../support/shared.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-zstd-'))
@@ -39,7 +39,7 @@ const capture = encodePcap(
 )
 const skippable = Uint8Array.of(0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3)
 
-describe.skipIf(noZstd)('createZstdFrames', () => {
+describe.skipIf(noZstd)('ZstdFrames', () => {
   const random = Uint8Array.from({ length: 300_000 }, (_, k) => (Math.imul(k, 2_654_435_761) >>> 13) & 255)
   const frames = noZstd
     ? []
@@ -60,7 +60,7 @@ describe.skipIf(noZstd)('createZstdFrames', () => {
     expect(isZstd(capture)).toBe(false)
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 70_000 }), { minLength: 1, maxLength: 9 }), (sizes) => {
-        const reader = createZstdFrames()
+        const reader = new ZstdFrames()
         const ends: number[] = []
         for (let from = 0, turn = 0; from < whole.length; turn++) {
           const block = whole.subarray(from, from + sizes[turn % sizes.length]!)
@@ -78,7 +78,7 @@ describe.skipIf(noZstd)('createZstdFrames', () => {
   })
 
   it('tells what is no frame', () => {
-    const reader = createZstdFrames()
+    const reader = new ZstdFrames()
     reader.advance(Uint8Array.of(1, 2, 3, 4), 0)
     expect(reader.damage).toMatch(/expected the magic number/)
   })
@@ -86,7 +86,7 @@ describe.skipIf(noZstd)('createZstdFrames', () => {
   it('ends on any bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-        const reader = createZstdFrames()
+        const reader = new ZstdFrames()
         const input = Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd, ...bytes)
         for (let at = 0; at < input.length && reader.damage === null; ) {
           const next = reader.advance(input, at)

@@ -1,20 +1,16 @@
 /**
- * FeatureExtractor: what a feature set is to the record cutter: what to keep of a packet, and what row to make of it.
+ * FeatureExtractor: what a feature set keeps of a packet, and the row that it makes.
  *
- * The cutter asks for every packet of a record that belongs to the row; the maker keeps entries in the pool,
- * at most `maximumEntries` a record, so that memory is bounded by the contract. When the record ends it gets
- * its entries back as two flat arrays and writes D numbers. A maker has no state that lasts between calls
- * other than constants: records are interleaved.
+ * For every packet of the row it may keep an entry in the pool, at most `maximumEntries` a record, so the contract bounds
+ * memory. When the record ends it gets its entries as two flat arrays and writes D numbers. Records are interleaved, so it
+ * has no state between calls.
  */
 import type { IatUnit, PacketContract, TruncationMode } from '@oddflow/core'
 import type { FlowRecord } from '../flow-record.js'
 import type { EntryLayout, PacketPool } from '../flow-table.js'
 import type { PacketFields } from '../packet-pass.js'
 
-/**
- * No features: for learning, where records are cut and counted before it is known what a row is.
- */
-
+/** No features: for learning, which cuts and counts records before the row is known. */
 export function createNoRows(): FeatureExtractor {
   return {
     dimension: 0,
@@ -34,20 +30,18 @@ export interface FeatureExtractor extends EntryLayout {
   /** The most entries that a record has in the pool; 0 for none. */
   readonly maximumEntries: number
   /**
-   * All it does with packets is to keep the time since the previous packet (if entryFloats is 1) and the size (if
-   * entryWords is 1) of the record's first `maximumEntries`, and the row is settled with the last of them: then the
-   * packet pass (packet-pass.ts) keeps them.
+   * It only keeps the time since the previous packet (if entryFloats is 1) and the size (if entryWords is 1) of the
+   * record's first `maximumEntries`, and the last of them settles the row: the packet pass (packet-pass.ts) can do that.
    */
   readonly keepsFirstPackets?: true
-  /** It makes its row of running sums (flow-summary.ts) and has no entries; the packet pass adds to the sums. */
+  /** Its row is made of running sums (flow-summary.ts), without entries; the packet pass adds to the sums. */
   readonly keepsSums?: true
   /**
-   * Looks at a packet of the row. May change the record's last entry, at `last` (never that of another record;
-   * -1 before the first), and says whether the packet makes a new one.
-   * @param entries - entries that the record has so far.
+   * Takes a packet of the row; returns whether it makes a new entry. May change the record's last entry, at `last` (-1 for
+   * none). @param entries - entries of the record so far.
    */
   keeps(pool: PacketPool, last: number, entries: number, packet: PacketFields): boolean
-  /** Writes the new entry for which `keeps` has just said true, at `at`. */
+  /** Writes the new entry, for which `keeps` has just returned true, at `at`. */
   write(pool: PacketPool, at: number, packet: PacketFields): void
   /**
    * Whether no further packet can change the row.
@@ -57,9 +51,8 @@ export interface FeatureExtractor extends EntryLayout {
   settled(pool: PacketPool, last: number, entries: number, rowPackets: number): boolean
   /**
    * Writes the row.
-   * @param floats, words - the record's entries, one behind the other; or its running sums.
-   * @param record - whose row it is; everything but the row is filled in.
-   * @param row - D numbers, all to be written.
+   * @param floats, words - the record's entries in order, or its running sums.
+   * @param record - complete except for the row. @param row - D numbers, all to be written.
    */
   fill(floats: Float64Array, words: Uint32Array, entries: number, record: FlowRecord, row: Float64Array): void
 }

@@ -1,11 +1,10 @@
 /**
  * SAMP-SIZE and SAMP-NUM (the paper's appendix): bytes, or packets, in windows of equal length.
  *
- * The windows begin with the record's first packet. A packet exactly at the end of the current window is
- * still in it; a later one begins a window of its own, and as many empty windows lie between as whole lengths
- * fit between the end of the one before and the packet (the authors' rule, in their order of arithmetic). In
- * idle-gap rules times are the authors' absolute floats of seconds, else microseconds since the record's
- * start. Beyond D windows nothing is kept; a row has at most 500.
+ * Windows begin with the record's first packet. A packet exactly at the end of a window is still in it; a later one begins
+ * another, after as many empty windows as whole lengths fit between (the authors' rule, in their order of arithmetic). In
+ * idle-gap rules times are the authors' absolute floats of seconds, otherwise microseconds since the record's start. A row
+ * has at most 500 windows; later packets are not kept.
  * Entry, one for each window with packets: [start of the window, bytes or packets], [number of the window].
  */
 import { DataError, MAXIMUM_SAMP_WINDOWS, type PacketContract, type SampContract } from '@oddflow/core'

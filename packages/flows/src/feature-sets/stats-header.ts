@@ -1,11 +1,10 @@
 /**
- * STATS+HEADER (the paper's appendix): counts of the TCP flags FIN, SYN, RST, PSH, ACK, URG, ECE, CWR; the TTL
- * or hop limit of the first p packets, zero-padded; and ten statistics: duration, packets per time, bytes per
- * time, then mean, population standard deviation, three quartiles, minimum and maximum of the sizes. The
- * order is that of the authors' code, header in front. Rates are 0 where the duration is 0.
+ * STATS+HEADER (the paper's appendix): counts of the TCP flags FIN, SYN, RST, PSH, ACK, URG, ECE, CWR; the TTL or hop limit
+ * of the first p packets, zero-padded; and ten statistics: duration, packets and bytes per time (0 if the duration is 0),
+ * mean, population standard deviation, three quartiles, minimum and maximum of the sizes, in the authors' order.
  *
- * Quartiles need all sizes. So that memory is bounded, counts and statistics are those of the record's first
- * `packetsKept` packets, its duration up to the last of them included; TTLs are of the first p.
+ * Quartiles need all sizes. To bound memory, counts, statistics and duration are those of the record's first `packetsKept`
+ * packets.
  * Entry: [time since the record's start], [size, meta].
  */
 import {
@@ -20,15 +19,8 @@ import { FROM_RESPONDER, IP_BYTES, META, SIZE, START, TIME } from '../packet-pas
 import type { FeatureExtractor, LearnedFlows } from './feature-extractor.js'
 
 /**
- * Mean, population standard deviation and quartiles of packet sizes, as numpy has them to the last bit.
- *
- * The mean is exact but for its division, since sizes are whole numbers. The standard deviation is the root of
- * the mean squared difference, the squares summed in numpy's order: pairwise (blocks of 128, each in eight
- * lanes), which also keeps the rounding error small. Quartiles interpolate linearly.
- */
-
-/**
- * Writes mean, standard deviation, q1, q2, q3, minimum and maximum of the first `count` sizes to `row[at …]`.
+ * Writes mean, standard deviation, q1, q2, q3, minimum and maximum of the first `count` sizes to `row[at …]`, with numpy's
+ * bits: squared differences are summed in numpy's pairwise order (blocks of 128, each in eight lanes).
  * @param sizes - sorted when the call returns.
  * @param scratch - at least `count` numbers, overwritten.
  */
@@ -54,7 +46,7 @@ function writeSizeStatistics(
   row[at + 6] = sizes[count - 1]
 }
 
-/** By insertion where few are to be sorted, since the call of a sort costs more than that. */
+/** Few values by insertion, which costs less than the call of a sort. */
 function sortFirst(values: Float64Array, count: number): void {
   if (count > 32) {
     values.subarray(0, count).sort()
@@ -98,8 +90,8 @@ function pairwiseSum(values: Float64Array, at: number, count: number): number {
 }
 
 /**
- * Header bits of the first p packets, in the manner of nPrint (Holland et al., CCS 2021): each bit of a header
- * field is a column, 1 or 0, and −1 where the packet or the field does not exist.
+ * Header bits of the first p packets, as in nPrint (Holland et al., CCS 2021): each bit of a header field is a column, 1 or
+ * 0, and −1 if the packet or the field does not exist.
  *
  * Columns of a packet, each field with its most significant bit first:
  *
@@ -112,8 +104,8 @@ function pairwiseSum(values: Float64Array, at: number, count: number): number {
  *     53–68  16  destination port
  *     69–76   8  TCP flags CWR, ECE, URG, ACK, PSH, RST, SYN, FIN; −1 for UDP
  *
- * Left out, against nPrint: addresses and MACs, which name hosts; checksums, identification, TCP sequence
- * numbers, window and options, which the packet batch does not carry; payload. Entry: [], [IP length, meta].
+ * Left out: addresses and MACs, which name hosts; checksums, identification, TCP sequence numbers, window and options, which
+ * the packet batch does not carry; payload. Entry: [], [IP length, meta].
  */
 
 const TCP = 6

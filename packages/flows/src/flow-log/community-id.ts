@@ -1,25 +1,15 @@
 /**
- * Community ID, version 1 (github.com/corelight/community-id-spec): a flow's identifier that Zeek, Suricata
- * and others compute in the same way, so that records of different tools can be joined.
+ * Community ID, version 1 (github.com/corelight/community-id-spec): a flow's identifier that Zeek, Suricata and others
+ * compute in the same way, to join records of different tools.
  *
- * "1:" and the base64 of SHA-1 over seed, both addresses, protocol, a zero byte and both ports, the lower
- * (address, port) first. ICMP has types and codes for ports: a request's type with its reply's as counterpart
- * where there is one, else type and code, and then the direction stays as it is. Protocols without ports are
- * hashed without.
+ * "1:" and the base64 of SHA-1 over seed, both addresses, protocol, a zero byte and both ports, the lower (address, port)
+ * first. For ICMP the ports are a request's type and its reply's, or, without a reply, type and code in their direction.
  */
 
 /**
- * SHA-1 (RFC 3174) of a few bytes, for identifiers that other tools compute too; not for security.
- *
- * Written out because Community IDs are wanted synchronously and in browsers, where the platform's own digest
- * is asynchronous. A flow record has two of them, so nothing is allocated where the caller brings the digest's place,
- * and the four kinds of rounds are loops of their own.
- */
-
-/**
- * Twenty bytes, in `digest`.
- *
- * @param length how many bytes of `message` are hashed
+ * SHA-1 (RFC 3174), not for security: twenty bytes, in `digest`. Written out because it must be synchronous in browsers,
+ * where the platform's digest is asynchronous. A flow record has two of them, so the four kinds of rounds are unrolled.
+ * @param length - how many bytes of `message` are hashed
  */
 export function sha1(
   message: Uint8Array,
@@ -44,11 +34,11 @@ export function sha1(
   return digest
 }
 
-/** The state, and the schedule of the block at hand; nothing of them lasts between calls. */
+/** The state, and the schedule of the current block; nothing lasts between calls. */
 const state = new Int32Array(5)
 const words = new Int32Array(80)
 
-/** Four bytes of the message with the bit behind its end, and zeros after. */
+/** Four bytes of the message, which is followed by a set bit and zeros. */
 function paddedWord(message: Uint8Array, length: number, at: number): number {
   if (at + 4 <= length) {
     return (message[at] << 24) | (message[at + 1] << 16) | (message[at + 2] << 8) | message[at + 3]
@@ -128,32 +118,13 @@ const ICMP = 1
 const ICMPV6 = 58
 const WITH_PORTS: readonly number[] = [ICMP, 6, 17, ICMPV6, 132]
 
-/** Type to the type of its counterpart. */
-const ICMP_COUNTERPARTS = new Map([
-  [8, 0],
-  [0, 8],
-  [13, 14],
-  [14, 13],
-  [15, 16],
-  [16, 15],
-  [10, 9],
-  [17, 18],
-  [18, 17],
-])
-const ICMPV6_COUNTERPARTS = new Map([
-  [128, 129],
-  [129, 128],
-  [133, 134],
-  [134, 133],
-  [135, 136],
-  [136, 135],
-  [130, 131],
-  [131, 130],
-  [139, 140],
-  [140, 139],
-  [144, 145],
-  [145, 144],
-])
+/** Type to the type of its counterpart. The specification gives none for type 9. */
+const ICMP_COUNTERPARTS = bothWays([8, 0], [13, 14], [15, 16], [17, 18]).set(10, 9)
+const ICMPV6_COUNTERPARTS = bothWays([128, 129], [130, 131], [133, 134], [135, 136], [139, 140], [144, 145])
+
+function bothWays(...pairs: readonly (readonly [number, number])[]): Map<number, number> {
+  return new Map([...pairs, ...pairs.map(([a, b]) => [b, a] as const)])
+}
 
 /** @param seed - 0 … 65,535; all tools at a site use the same. */
 export function communityId(flow: CommunityIdFlow, seed = 0): string {
@@ -191,7 +162,7 @@ export function communityId(flow: CommunityIdFlow, seed = 0): string {
   return `1:${encodeBase64(sha1(message, at + (ports ? 6 : 2), digest))}`
 }
 
-/** What is hashed and what comes of it; nothing of them lasts between calls. */
+/** Input and result of the hash; nothing lasts between calls. */
 const message = new Uint8Array(40)
 const view = new DataView(message.buffer)
 const digest = new Uint8Array(20)

@@ -1,7 +1,4 @@
-/**
- * Flow records for people, as JSON lines or CSV, under the names explained below. ts and duration
- * are seconds.
- */
+/** Flow records for people, as JSON lines or CSV. */
 
 import { formatAddress, formatMac } from '@oddflow/capture'
 import type { SizeMeasure } from '@oddflow/core'
@@ -10,15 +7,12 @@ import type { FlowRecord } from '../flow-record.js'
 import { communityId, sha1 } from './community-id.js'
 
 /**
- * connectionState: Zeek's conn_state of a record, as far as TCP flags and directions tell it.
+ * connectionState: Zeek's conn_state of a record, from the TCP flags that each end sent at any time, not their order.
  *
- * From the flags that each end sent at any time in the record, not their order: so a SYN after a RST on reused
- * ports counts as one connection, as the record does. A later piece of a cut flow has no SYN and is OTH. UDP
- * has S0 where one end spoke alone, else SF; all other transports are OTH.
- *
- * A capture may lack the SYN or the SYN-ACK. After a SYN, an acknowledgement by both ends, or data or a FIN of the
- * responder, shows an established connection. An attempt without an answer (S0, SH, RSTOS0) is one of which the
- * responder sent nothing. A responder alone (backscatter, a tap of one direction) shows no attempt.
+ * A later piece of a cut flow has no SYN and is OTH. UDP has S0 if only one end spoke, otherwise SF; all other transports
+ * are OTH. A capture may lack the SYN or the SYN-ACK: after a SYN, an acknowledgement by both ends, or data or a FIN of the
+ * responder, shows an established connection. In an attempt without an answer (S0, SH, RSTOS0) the responder sent nothing.
+ * A responder alone (backscatter, a tap of one direction) shows no attempt.
  */
 
 export type ConnectionState =
@@ -80,19 +74,16 @@ export function connectionState(
 }
 
 /**
- * The fields of a flow log: name, kind and value of each, in order. Text formats, tables and databases are all
- * made from this one list, so that they cannot differ.
+ * The fields of a flow log: name, kind and value of each, in order. Text formats, tables and databases all use this list.
  *
- * Names are those of Zeek's conn.log (base script, with its MAC, VLAN and Community ID add-ons), orig being the initiator
- * and resp the responder. Bytes are those of the IP packets (orig_ip_bytes, resp_ip_bytes, as in Zeek) and, where
- * the size measure is not the IP length, by that measure (orig_frame_bytes or orig_captured_bytes: our names, as
- * are end_reason and piece). ICMP's type and code (a question's type and its answer's) are id.orig_p and id.resp_p,
- * as in Zeek; proto is one word for ICMP and ICMPv6 there, and ip_proto tells them apart. SCTP, which Zeek calls
- * unknown_transport, has its name. uid is not Zeek's (which is random): it is a hash of when and between whom the
- * record began, the same in every run.
+ * Names are those of Zeek's conn.log (base script, with its MAC, VLAN and Community ID add-ons): orig is the initiator,
+ * resp the responder. Bytes are those of the IP packets (orig_ip_bytes, resp_ip_bytes) and, unless the size measure is the
+ * IP length, by that measure (orig_frame_bytes, …: our names, like end_reason and piece). ICMP's type and code (a
+ * question's type and its answer's) are id.orig_p and id.resp_p; proto is one word for ICMP and ICMPv6, which ip_proto
+ * distinguishes. SCTP has its name (Zeek: unknown_transport). uid is a hash of the record's ends and begin, the same in
+ * every run (Zeek's is random).
  *
- * Left out: orig_bytes and resp_bytes, which are payload bytes after TCP reassembly; service, history and
- * missed_bytes, which need that too.
+ * Left out, because they need TCP reassembly: orig_bytes and resp_bytes, service, history, missed_bytes.
  */
 
 export interface FlowLogOptions {
@@ -102,15 +93,12 @@ export interface FlowLogOptions {
   readonly vlanKey?: boolean
   /** Of Community IDs, 0 … 65,535. Default 0. */
   readonly communityIdSeed?: number
-  /**
-   * Every field whatever the other options are, for tables that are joined: bytes by each size measure, of which a record
-   * has one at most, and the VLAN of the first packet. Default false.
-   */
+  /** All fields, for tables that are joined: bytes by each size measure, and the VLAN of the first packet. Default false. */
   readonly everyField?: boolean
 }
 
 /**
- * - time: microseconds since 1970 (negative before), interval: microseconds; in text both are seconds, as Zeek's;
+ * - time: microseconds since 1970 (negative before), interval: microseconds; both are seconds in text, as in Zeek;
  * - count: a whole number of 0 or more;
  * - text: ASCII without quotes or commas.
  */
@@ -122,13 +110,13 @@ export interface FlowLogField {
   readonly kind: FlowLogFieldKind
   /** The longest that a text is; 0 for numbers. */
   readonly maximumLength: number
-  /** Whether a record may have none, for which `read` returns an empty text, of a number too: left out of JSON, empty in CSV. */
+  /** Whether a record may have none: then `read` returns an empty text. Left out of JSON, empty in CSV. */
   readonly isOptional: boolean
   /** Text for the kind `text`, a number for the others. */
   readonly read: (record: FlowRecord) => string | number
 }
 
-/** Those that are not of the fields that every record has. */
+/** Size measures whose bytes are not fields of every record. */
 const OTHER_MEASURES = ['frame', 'captured', 'payload'] as const satisfies readonly SizeMeasure[]
 
 /** The fields of a flow log under these options, in order. */
@@ -186,7 +174,7 @@ function text(name: string, maximumLength: number, read: (record: FlowRecord) =>
   return { name, kind: 'text', maximumLength, isOptional: false, read }
 }
 
-/** Zeros stand where the link layer has no address. */
+/** Zeros mean that the link layer has no address. */
 function macOf(mac: Uint8Array): string {
   return mac.every((byte) => byte === 0) ? '' : formatMac(mac, 0)
 }
@@ -211,7 +199,7 @@ const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /** A byte's remainder as a digit. */
 const DIGIT_OF = Array.from({ length: 256 }, (_, byte) => DIGITS[byte % 62])
 
-/** Scratch of uidOf; nothing of it lasts between calls. */
+/** Scratch of uidOf. */
 const uidMessage = new Uint8Array(57)
 const uidView = new DataView(uidMessage.buffer)
 const uidDigest = new Uint8Array(20)
@@ -234,12 +222,18 @@ function uidOf(record: FlowRecord): string {
   return uid
 }
 
-/** One line: field to value, in order, without those that the record has not. */
+/** One line: field to value, in order, without absent ones. */
 export type FlowLogEntry = Record<string, string | number>
 
-/** The fields of a record; plain data, valid as long as one likes. */
+/** The fields of a record, as plain data. */
 export function flowLogEntry(record: FlowRecord, options: FlowLogOptions = {}): FlowLogEntry {
-  return entryOf(record, flowLogFields(options))
+  const entry: FlowLogEntry = {}
+  for (const field of flowLogFields(options)) {
+    const value = field.read(record)
+    if (field.isOptional && value === '') continue
+    entry[field.name] = isSeconds(field) ? (value as number) / 1_000_000 : value
+  }
+  return entry
 }
 
 /** Flow records as lines of text. */
@@ -251,23 +245,22 @@ export interface FlowLogFormat {
 }
 
 /**
- * Lines of many records; `json` is an object a line, `csv` is RFC 4180. No text of a field needs quotes or escapes
- *, so a line is what stands before each value, and the values.
+ * Lines of many records; `json` is an object a line, `csv` is RFC 4180. No text of a field needs quotes or escapes.
  */
 export function createFlowLogFormat(format: 'json' | 'csv', options: FlowLogOptions = {}): FlowLogFormat {
   const fields = flowLogFields(options)
   const header = format === 'json' ? '' : `${fields.map(({ name }) => name).join(',')}\n`
   const isJson = format === 'json'
-  const parts = fields.map((field, i): LinePart => {
+  const parts = fields.map((field, i) => {
     const quote = isJson && field.kind === 'text' ? '"' : ''
     const key = isJson ? `${JSON.stringify(field.name)}:` : ''
     const separator = i > 0 ? ',' : isJson ? '{' : ''
-    const isLeftOut = isJson && field.isOptional
     return {
       before: `${separator}${key}${quote}`,
       after: quote,
       seconds: isSeconds(field),
-      isLeftOut,
+      /** If there is no value. */
+      isLeftOut: isJson && field.isOptional,
       read: field.read,
     }
   })
@@ -286,20 +279,11 @@ export function createFlowLogFormat(format: 'json' | 'csv', options: FlowLogOpti
   }
 }
 
-/** Always six decimals: programs that guess a column's type from its first lines see no whole numbers. */
+/** Always six decimals, for programs that guess a column's type from its first lines. */
 function secondsText(micros: number): string {
   const whole = Math.trunc(micros / 1_000_000)
   const sign = micros < 0 && whole === 0 ? '-' : ''
   return `${sign}${whole}.${String(Math.abs(micros - 1_000_000 * whole)).padStart(6, '0')}`
-}
-
-interface LinePart {
-  readonly before: string
-  readonly after: string
-  /** Where there is no value. */
-  readonly isLeftOut: boolean
-  readonly seconds: boolean
-  readonly read: FlowLogField['read']
 }
 
 /** A JSON line, with its line feed. */
@@ -312,23 +296,9 @@ export function formatFlowCsvLine(record: FlowRecord, options: FlowLogOptions = 
   return createFlowLogFormat('csv', options).line(record)
 }
 
-/** The first line of a CSV file of flow records: names, which depend on the options alone. */
+/** The first line of a CSV file of flow records: the names. */
 export function formatFlowCsvHeader(options: FlowLogOptions = {}): string {
   return createFlowLogFormat('csv', options).header
-}
-
-function entryOf(record: FlowRecord, fields: readonly FlowLogField[]): FlowLogEntry {
-  const entry: FlowLogEntry = {}
-  for (const field of fields) {
-    const value = valueIn(record, field)
-    if (!field.isOptional || value !== '') entry[field.name] = value
-  }
-  return entry
-}
-
-function valueIn(record: FlowRecord, field: FlowLogField): string | number {
-  const value = field.read(record)
-  return isSeconds(field) ? (value as number) / 1_000_000 : value
 }
 
 function isSeconds({ kind }: FlowLogField): boolean {
