@@ -282,6 +282,25 @@ interface MutualNeighbours {
 const NONE = -1
 const SEVERAL = -2
 
+/** The parent of each node; the place and the leaf of each row. */
+function placesIn({ points, indices, nodes, starts, ends, seconds }: KdTree) {
+  const parents = new Uint32Array(nodes)
+  const positions = new Uint32Array(points.rows)
+  const leaves = new Uint32Array(points.rows)
+  for (let node = 0; node < nodes; node++) {
+    if (seconds[node] !== 0) {
+      parents[node + 1] = node
+      parents[seconds[node]!] = node
+    } else {
+      for (let i = starts[node]!; i < ends[node]!; i++) {
+        positions[indices[i]!] = i
+        leaves[indices[i]!] = node
+      }
+    }
+  }
+  return { parents, positions, leaves }
+}
+
 /** `onJoin` receives the replaced representative and its replacement. */
 function createMutualNeighbours(
   tree: KdTree,
@@ -295,20 +314,7 @@ function createMutualNeighbours(
   const tags = new Int32Array(nodes).fill(NONE)
   /** Largest squared radius of the node's points in the graph. */
   const reaches = new Float64Array(nodes).fill(-1)
-  const parents = new Uint32Array(nodes)
-  const positions = new Uint32Array(n)
-  const leaves = new Uint32Array(n)
-  for (let node = 0; node < nodes; node++) {
-    if (seconds[node] !== 0) {
-      parents[node + 1] = node
-      parents[seconds[node]!] = node
-    } else {
-      for (let i = starts[node]!; i < ends[node]!; i++) {
-        positions[indices[i]!] = i
-        leaves[indices[i]!] = node
-      }
-    }
-  }
+  const { parents, positions, leaves } = placesIn(tree)
 
   // the point that is searched for
   let p = 0

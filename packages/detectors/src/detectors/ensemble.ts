@@ -106,47 +106,8 @@ export function ensembleOf(detectors: MemberDetectors): DetectorDefinition {
       }
     },
 
-    encode({ ensemble: { centre, scale, members } }: EnsembleModel): ModelFileParts {
-      const metadata: Record<string, unknown> = {}
-      const tensors: Record<string, ModelFileParts['tensors'][string]> = {
-        'ensemble.centre': vectorTensor(centre),
-        'ensemble.scale': vectorTensor(scale),
-      }
-      for (const { surprises, ...model } of members) {
-        const prefix = `ensemble.${model.name}.`
-        const parts = encodeMember(detectors, model as MemberModel, prefix)
-        metadata[model.name] = {
-          meanExcess: surprises.map(({ meanExcess }) => meanExcess),
-          ...parts.metadata,
-        }
-        surprises.forEach(({ body }, view) => {
-          tensors[`${prefix}surprise.${view}`] = matrixTensor(body)
-        })
-        Object.assign(tensors, parts.tensors)
-      }
-      return { metadata: { ensemble: metadata }, tensors }
-    },
-
-    decode(file: ModelFileReader, parameters: Fields): Fields {
-      const heads = fieldsAt(file.json('ensemble'), 'ensemble')
-      const names = parameters.members
-      if (!Array.isArray(names)) return failField('parameters.members', 'a list of detectors', names)
-      const members = names.map((name) => {
-        // other names are refused with the parameters
-        if (typeof name !== 'string' || !Object.hasOwn(detectors, name)) return null
-        const path = `ensemble.${name}`
-        const head = fieldsAt(heads[name], path)
-        const inside = file.within(`${path}.`, head)
-        const surprises = listAt(head.meanExcess, `${path}.meanExcess`).map((meanExcess, view) => ({
-          body: inside.matrix(`surprise.${view}`),
-          meanExcess,
-        }))
-        return { ...decodeMember(detectors, name as MemberName, head, inside, path), surprises }
-      })
-      return {
-        ensemble: { centre: file.vector('ensemble.centre'), scale: file.vector('ensemble.scale'), members },
-      }
-    },
+    encode: (model: EnsembleModel) => encodeEnsemble(detectors, model),
+    decode: (file: ModelFileReader, parameters: Fields) => decodeEnsemble(detectors, file, parameters),
 
     spaceNumbers({ ensemble: { members } }: EnsembleModel): number {
       // numbers of half the width count half
@@ -351,6 +312,53 @@ function createEnsembleScorer(
         for (let r = 0; r < part.rows; r++, i++) out[i] = 0 - sums[r]!
       }
     },
+  }
+}
+
+// ---- model file
+
+function encodeEnsemble(
+  detectors: MemberDetectors,
+  { ensemble: { centre, scale, members } }: EnsembleModel,
+): ModelFileParts {
+  const metadata: Record<string, unknown> = {}
+  const tensors: Record<string, ModelFileParts['tensors'][string]> = {
+    'ensemble.centre': vectorTensor(centre),
+    'ensemble.scale': vectorTensor(scale),
+  }
+  for (const { surprises, ...model } of members) {
+    const prefix = `ensemble.${model.name}.`
+    const parts = encodeMember(detectors, model as MemberModel, prefix)
+    metadata[model.name] = {
+      meanExcess: surprises.map(({ meanExcess }) => meanExcess),
+      ...parts.metadata,
+    }
+    surprises.forEach(({ body }, view) => {
+      tensors[`${prefix}surprise.${view}`] = matrixTensor(body)
+    })
+    Object.assign(tensors, parts.tensors)
+  }
+  return { metadata: { ensemble: metadata }, tensors }
+}
+
+function decodeEnsemble(detectors: MemberDetectors, file: ModelFileReader, parameters: Fields): Fields {
+  const heads = fieldsAt(file.json('ensemble'), 'ensemble')
+  const names = parameters.members
+  if (!Array.isArray(names)) return failField('parameters.members', 'a list of detectors', names)
+  const members = names.map((name) => {
+    // other names are refused with the parameters
+    if (typeof name !== 'string' || !Object.hasOwn(detectors, name)) return null
+    const path = `ensemble.${name}`
+    const head = fieldsAt(heads[name], path)
+    const inside = file.within(`${path}.`, head)
+    const surprises = listAt(head.meanExcess, `${path}.meanExcess`).map((meanExcess, view) => ({
+      body: inside.matrix(`surprise.${view}`),
+      meanExcess,
+    }))
+    return { ...decodeMember(detectors, name as MemberName, head, inside, path), surprises }
+  })
+  return {
+    ensemble: { centre: file.vector('ensemble.centre'), scale: file.vector('ensemble.scale'), members },
   }
 }
 

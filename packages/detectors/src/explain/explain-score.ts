@@ -239,8 +239,7 @@ function createEnsembleExplainer(model: EnsembleModel, features: number): Explai
   const sums = new Float64Array(width + 1)
   const out = new Float64Array(1)
   const workspace = createScoreWorkspace(model)
-  /** By the table of hbos. */
-  const ranges = new Map<number, NonNullable<ColumnSurprises['usual']>>()
+  const columnsOf = createColumnSurprises(model, width)
 
   return {
     explain(row, score, threshold) {
@@ -291,25 +290,25 @@ function createEnsembleExplainer(model: EnsembleModel, features: number): Explai
         nearestRow,
         typicalRow: null,
         explainedScore: current,
-        columns: columnsOf(names[0]!),
+        columns: columnsOf(sums, names[0]!),
       }
     },
   }
+}
 
-  function columnsOf(category: number): ColumnSurprises {
-    const nats = new Float64Array(dimension)
-    for (let j = 0; j < width; j++) nats[j < categoryColumn ? j : j + 1] = sums[j]!
-    if (categoryColumn < dimension) nats[categoryColumn] = sums[width]!
-    const hbos = members.find((member) => member.name === 'hbos')
-    const nearest = members.find((member) => member.name === 'nearest')
-    return {
-      nats,
-      usual: hbos === undefined ? null : usualRange(hbos, category),
-      category: nearest === undefined ? null : categoryState(nearest, category),
-    }
-  }
+/** What a model says of the columns of a row, from the nats of each scaled column and of the category behind them. */
+function createColumnSurprises(
+  { scaler, ensemble, fitReport, parameters }: EnsembleModel,
+  width: number,
+): (sums: Float64Array, category: number) => ColumnSurprises {
+  const { dimension } = fitReport
+  const { categoryColumn = dimension } = scaler
+  const hbos = ensemble.members.find((member) => member.name === 'hbos')
+  const nearest = ensemble.members.find((member) => member.name === 'nearest')
+  /** By the table of hbos. */
+  const ranges = new Map<number, NonNullable<ColumnSurprises['usual']>>()
 
-  function usualRange({ histograms, own }: HbosMember, category: number): ColumnSurprises['usual'] {
+  const usualRange = ({ histograms, own }: HbosMember, category: number): ColumnSurprises['usual'] => {
     const table = own === null ? -1 : indexOf(own.categories, category)
     const known = ranges.get(table)
     if (known !== undefined) return known
@@ -323,13 +322,22 @@ function createEnsembleExplainer(model: EnsembleModel, features: number): Explai
     ranges.set(table, range)
     return range
   }
-
-  function categoryState({ categories }: NearestMember, category: number): ColumnSurprises['category'] {
+  const categoryState = ({ categories }: NearestMember, category: number): ColumnSurprises['category'] => {
     if (categories.length === 0) return null
     const { names: known } = runsOf(categories)
     if (indexOf(known, category) >= 0) return 'known'
     // if every landmark has a different category, none were left for rarer ones
-    return known.length < farthestLandmarks(model.parameters.m ?? 0) ? 'new' : 'rare'
+    return known.length < farthestLandmarks(parameters.m ?? 0) ? 'new' : 'rare'
+  }
+  return (sums, category) => {
+    const nats = new Float64Array(dimension)
+    for (let j = 0; j < width; j++) nats[j < categoryColumn ? j : j + 1] = sums[j]!
+    if (categoryColumn < dimension) nats[categoryColumn] = sums[width]!
+    return {
+      nats,
+      usual: hbos === undefined ? null : usualRange(hbos, category),
+      category: nearest === undefined ? null : categoryState(nearest, category),
+    }
   }
 }
 

@@ -11,7 +11,7 @@ import { createHistogramViews, modalRow } from '../detectors/hbos.js'
 import { embedRows } from '../embedding/embedding.js'
 import { type EnsemblePart, unstandardise } from '../ensemble/ensemble-part.js'
 import { componentLogDensities, type Mixture } from '../mixture/gaussian-mixture.js'
-import type { DetectorModel, EmbeddingModel } from '../model.js'
+import type { DetectorModel } from '../model.js'
 import { unscaleRow } from '../scaler.js'
 
 interface NormalExamples {
@@ -58,7 +58,7 @@ export function normalExamples(model: DetectorModel): NormalExamples | null {
     default:
       return {
         rows: model.embedding.landmarks,
-        modes: modesOf(model.mixture, embedLandmarks(model.embedding)),
+        modes: modesOf(model.mixture, embedRows(model.embedding, model.embedding.landmarks)),
       }
   }
 }
@@ -76,10 +76,6 @@ export function nearestExample({ rows }: NormalExamples, scaledRow: Float64Array
     }
   }
   return nearest
-}
-
-function embedLandmarks(embedding: EmbeddingModel): Matrix {
-  return embedRows(embedding, embedding.landmarks)
 }
 
 /** `points` are the examples in the space of the mixture, one for each. */

@@ -8,6 +8,7 @@
 import { FormatError, type Matrix, matrixFromRows, parseStrictJson } from '@oddflow/core'
 import { CHECKSUM_DIGITS, CHECKSUM_OFFSET } from '../model-file/layout.js'
 import { encodeModelFile, type SavedModel } from '../model-file/saved-model.js'
+import { type ArrivalCounts, NONE_COUNTED } from './learn-arrivals.js'
 import { type BeginLearnerOptions, createLearner, type Learner, type StepReport } from './learner.js'
 import type { LearningOptions } from './learning-options.js'
 import type { RoundReport } from './learning-round.js'
@@ -24,18 +25,13 @@ export interface JournalHead {
 }
 
 /** One step of an update, as its journal keeps it. */
-export interface JournalStep {
+export interface JournalStep extends Omit<ArrivalCounts, 'novelToFrozen'> {
   /** From 1. */
   readonly step: number
   readonly action: 'arrive' | 'end-round'
   readonly assumeNormal: boolean
   readonly period: number | null
   readonly rows: readonly (readonly number[])[]
-  readonly learnt: number
-  readonly heldBack: number
-  readonly held: number
-  readonly disregarded: number
-  readonly confirmed: number
   readonly rounds: readonly RoundReport[]
   /** Checksum of the model file after the step's last round; null without a round. */
   readonly model: string | null
@@ -68,18 +64,14 @@ export function createJournallingLearner(
   const line = (
     action: JournalStep['action'],
     given: Pick<JournalStep, 'assumeNormal' | 'period' | 'rows'>,
-    report: Pick<JournalStep, 'learnt' | 'heldBack' | 'held' | 'disregarded' | 'confirmed' | 'rounds'>,
+    { learnt, heldBack, held, disregarded, confirmed }: ArrivalCounts,
+    rounds: readonly RoundReport[],
   ): void => {
-    const { learnt, heldBack, held, disregarded, confirmed, rounds } = report
     const entry: JournalStep = {
       step: ++step,
       action,
       ...given,
-      learnt,
-      heldBack,
-      held,
-      disregarded,
-      confirmed,
+      ...{ learnt, heldBack, held, disregarded, confirmed },
       rounds,
       model: rounds.length === 0 ? null : checksumOf(learner.saved()),
     }
@@ -90,14 +82,13 @@ export function createJournallingLearner(
     arrive(rows, given = {}) {
       const report = learner.arrive(rows, given)
       const { assumeNormal = false, period = null } = given
-      line('arrive', { assumeNormal, period, rows: listsOf(rows) }, report)
+      line('arrive', { assumeNormal, period, rows: listsOf(rows) }, report, report.rounds)
       return report
     },
     endRound() {
       const round = learner.endRound()
       if (round !== null) {
-        const none = { learnt: 0, heldBack: 0, held: 0, disregarded: 0, confirmed: 0, rounds: [round] }
-        line('end-round', { assumeNormal: false, period: null, rows: [] }, none)
+        line('end-round', { assumeNormal: false, period: null, rows: [] }, NONE_COUNTED, [round])
       }
       return round
     },

@@ -142,18 +142,23 @@ export class RowBuffer {
   }
 }
 
+/** What became of arriving rows; `novelToFrozen` counts rows novel to the frozen model. */
+export const NONE_COUNTED = {
+  novelToFrozen: 0,
+  learnt: 0,
+  heldBack: 0,
+  held: 0,
+  disregarded: 0,
+  confirmed: 0,
+}
+
+export type ArrivalCounts = Readonly<typeof NONE_COUNTED>
+
 /** The verdict on each row at arrival, and its treatment. */
-export interface ArrivalReport {
+export interface ArrivalReport extends ArrivalCounts {
   readonly scores: Float64Array
   /** 1: novel. */
   readonly novel: Uint8Array
-  /** Novel to the frozen model. */
-  readonly novelToFrozen: number
-  readonly learnt: number
-  readonly heldBack: number
-  readonly held: number
-  readonly disregarded: number
-  readonly confirmed: number
 }
 
 interface ArrivalOptions {
@@ -175,7 +180,7 @@ export function takeArrivals(
   const frozenScores = work.frozenScores(rows, count)
   const novel = new Uint8Array(count)
   const step = options.calibrationShare > 0 ? Math.round(1 / options.calibrationShare) : 0
-  const report = { novelToFrozen: 0, learnt: 0, heldBack: 0, held: 0, disregarded: 0, confirmed: 0 }
+  const report = { ...NONE_COUNTED }
   const learnt: number[] = []
   const newlyHeld: number[] = []
   for (let i = 0; i < count; i++) {

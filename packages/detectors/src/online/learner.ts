@@ -19,7 +19,14 @@ import type { Threshold } from '../calibration/threshold.js'
 import type { SavedModel } from '../model-file/saved-model.js'
 import { scaleRows } from '../scaler.js'
 import { beginLearning, reservoirCapacity } from './begin-learning.js'
-import { type ArrivalReport, RowBuffer, type RowEntries, takeArrivals } from './learn-arrivals.js'
+import {
+  type ArrivalCounts,
+  type ArrivalReport,
+  NONE_COUNTED,
+  RowBuffer,
+  type RowEntries,
+  takeArrivals,
+} from './learn-arrivals.js'
 import {
   type LearnedState,
   type LearningCounters,
@@ -131,6 +138,8 @@ function reopenLearning(
   return { ...state, base, reservoir: kept }
 }
 
+const COUNTED = Object.keys(NONE_COUNTED) as (keyof ArrivalCounts)[]
+
 /** Options of `createLearner`. */
 export interface BeginLearnerOptions {
   /** How to learn. A model that was updated before keeps its options except those given here. */
@@ -180,50 +189,9 @@ export interface Learner {
  */
 export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}): Learner {
   const model = learningModel(saved.detector)
-  const before = saved.learned ?? null
-  if (before !== null) {
-    for (const key of ['seed', 'trainingRows', 'knownNovel'] as const) {
-      if (given[key] !== undefined) {
-        throw new ArgumentError(`${key}: the model was updated before and keeps its own`, key)
-      }
-    }
-  }
-  const scaled = (rows: Matrix | MatrixLike, name: string): Matrix => {
-    const matrix = asMatrix(rows)
-    const { dimension } = model.fitReport
-    if (matrix.cols !== dimension && matrix.rows > 0) {
-      throw new ArgumentError(
-        `${name}: expected ${dimension} columns as in training, found ${matrix.cols}`,
-        name,
-      )
-    }
-    checkFinite(matrix, name)
-    // −0 becomes 0 in a journal, but the reservoir would keep it
-    return scaleRows(model.scaler, { ...matrix, data: matrix.data.map((value) => value + 0) })
-  }
   checkLearnableModel(model)
-  const learnable = (rows: Matrix | MatrixLike | undefined, name: string): Matrix | null => {
-    if (rows === undefined) return null
-    const matrix = scaled(rows, name)
-    checkLearnable(matrix, name)
-    return matrix
-  }
-  const options = checkLearningOptions({ ...before?.options, ...given.learning })
-  const first: LearnedState =
-    before === null
-      ? beginLearning(saved, {
-          options,
-          seed: given.seed ?? 1,
-          trainingRows: learnable(given.trainingRows, 'trainingRows'),
-          knownNovel: learnable(given.knownNovel, 'knownNovel'),
-        })
-      : reopenLearning(before, model, options)
-  if (options.guard !== null && first.knownNormal.rows + first.knownNovel.rows === 0) {
-    throw new ArgumentError(
-      'learning.guard: no rows are known that a round could be judged by; give knownNovel, or guard: null',
-      'learning.guard',
-    )
-  }
+  const first = firstState(saved, model, given)
+  const { options } = first
   let committed: SavedModel = { ...saved, learned: first }
   let work = new LearningWork(model, saved.threshold, first)
 
@@ -237,14 +205,11 @@ export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}
     }
     // the counters continue; everything else is restored
     const learned = committed.learned!
+    const { learnt, componentsAdded, componentsRemoved, componentsMerged, sketchUpdates } = learned.counters
     const counters: LearningCounters = {
       ...work.counters,
-      refused: work.counters.refused + work.counters.learnt - learned.counters.learnt,
-      learnt: learned.counters.learnt,
-      componentsAdded: learned.counters.componentsAdded,
-      componentsRemoved: learned.counters.componentsRemoved,
-      componentsMerged: learned.counters.componentsMerged,
-      sketchUpdates: learned.counters.sketchUpdates,
+      ...{ learnt, componentsAdded, componentsRemoved, componentsMerged, sketchUpdates },
+      refused: work.counters.refused + work.counters.learnt - learnt,
       refusedRounds: work.counters.refusedRounds + 1,
     }
     committed = { ...committed, learned: { ...learned, counters } }
@@ -254,14 +219,18 @@ export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}
 
   return {
     arrive(rows, { assumeNormal = false, period } = {}) {
-      const matrix = scaled(rows, 'rows')
+      const matrix = scaledRows(model, rows, 'rows')
       const when = period ?? work.counters.lastPeriod
       if (!Number.isSafeInteger(when) || when < 0) {
         throw new ArgumentError(`period: expected a whole number of 0 or more, found ${when}`, 'period')
       }
       const rng = createRng(work.seed).fork(`batch ${work.counters.batches}`)
       work.counters.batches++
-      const total = emptyReport(matrix.rows)
+      const total = {
+        scores: new Float64Array(matrix.rows),
+        novel: new Uint8Array(matrix.rows),
+        ...NONE_COUNTED,
+      }
       const rounds: RoundReport[] = []
       const { cols } = matrix
       // no more at a time than a round has
@@ -296,17 +265,55 @@ export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}
   }
 }
 
-const COUNTED = ['novelToFrozen', 'learnt', 'heldBack', 'held', 'disregarded', 'confirmed'] as const
-
-function emptyReport(rows: number) {
-  return {
-    scores: new Float64Array(rows),
-    novel: new Uint8Array(rows),
-    novelToFrozen: 0,
-    learnt: 0,
-    heldBack: 0,
-    held: 0,
-    disregarded: 0,
-    confirmed: 0,
+/** The state that learning begins or goes on with. */
+function firstState(saved: SavedModel, model: LearningModel, given: BeginLearnerOptions): LearnedState {
+  const { seed = 1, trainingRows, knownNovel } = given
+  const before = saved.learned
+  if (before !== undefined) {
+    for (const key of ['seed', 'trainingRows', 'knownNovel'] as const) {
+      if (given[key] !== undefined) {
+        throw new ArgumentError(`${key}: the model was updated before and keeps its own`, key)
+      }
+    }
   }
+  const options = checkLearningOptions({ ...before?.options, ...given.learning })
+  const learnable = (rows: Matrix | MatrixLike | undefined, name: string): Matrix | null => {
+    if (rows === undefined) return null
+    const matrix = scaledRows(model, rows, name)
+    checkLearnable(matrix, name)
+    return matrix
+  }
+  const first =
+    before === undefined
+      ? beginLearning(saved, {
+          options,
+          seed,
+          trainingRows: learnable(trainingRows, 'trainingRows'),
+          knownNovel: learnable(knownNovel, 'knownNovel'),
+        })
+      : reopenLearning(before, model, options)
+  if (options.guard !== null && first.knownNormal.rows + first.knownNovel.rows === 0) {
+    throw new ArgumentError(
+      'learning.guard: no rows are known that a round could be judged by; give knownNovel, or guard: null',
+      'learning.guard',
+    )
+  }
+  return first
+}
+
+function scaledRows(
+  { scaler, fitReport: { dimension } }: LearningModel,
+  rows: Matrix | MatrixLike,
+  name: string,
+): Matrix {
+  const matrix = asMatrix(rows)
+  if (matrix.cols !== dimension && matrix.rows > 0) {
+    throw new ArgumentError(
+      `${name}: expected ${dimension} columns as in training, found ${matrix.cols}`,
+      name,
+    )
+  }
+  checkFinite(matrix, name)
+  // −0 becomes 0 in a journal, but the reservoir would keep it
+  return scaleRows(scaler, { ...matrix, data: matrix.data.map((value) => value + 0) })
 }

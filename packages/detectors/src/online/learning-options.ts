@@ -6,7 +6,7 @@
  * reservoir, a limit on components and landmarks, and a guard.
  */
 import { ArgumentError, type Matrix } from '@oddflow/core'
-import { describeValue } from '../fields.js'
+import { type Fields, failField, fieldsAt, wholeAt } from '../fields.js'
 import { typedMixtureCovariances } from '../mixture/covariance-types.js'
 import { mixtureCovariances } from '../mixture/gaussian-mixture.js'
 import type { LearningModel } from './learned-state.js'
@@ -175,118 +175,95 @@ export const DEFAULT_LEARNING: CheckedLearningOptions = {
 
 /** Throws ArgumentError with `field` set to the path of the invalid option. Undefined options get their defaults. */
 export function checkLearningOptions(given: LearningOptions = {}): CheckedLearningOptions {
-  const known = DEFAULT_LEARNING as unknown as Record<string, unknown>
-  const options = { ...known }
-  for (const [key, value] of Object.entries(recordAt(given, 'learning'))) {
-    if (!Object.hasOwn(known, key)) refuse(`learning.${key}`, 'no such option', value)
-    if (value !== undefined) options[key] = value
-  }
-  const { guard } = options
+  const known = DEFAULT_LEARNING as unknown as Fields
+  const set = Object.entries(fieldsAt(given, 'learning')).filter(([, value]) => value !== undefined)
+  const options = { ...known, ...Object.fromEntries(set) } as Record<keyof LearningOptions, unknown>
+  refuseOtherOptions(options, 'learning', Object.keys(known))
+  const whole = (
+    key:
+      | 'roundRows'
+      | 'reservoirRows'
+      | 'maximumComponents'
+      | 'heldRows'
+      | 'confirmRows'
+      | 'confirmPeriods'
+      | 'calibrationRows',
+    low: number,
+    high: number,
+  ): number => wholeAt(options[key], `learning.${key}`, low, high)
   return {
-    method: oneOf(options.method, 'method', [1, 2]),
-    roundRows: wholeIn(options.roundRows, 'roundRows', 1, 100_000),
-    reservoirRows:
-      options.reservoirRows === 'all'
-        ? 'all'
-        : wholeIn(options.reservoirRows, 'reservoirRows', 10, 1_000_000),
+    method: oneOf(options.method, 'learning.method', [1, 2]),
+    roundRows: whole('roundRows', 1, 100_000),
+    reservoirRows: options.reservoirRows === 'all' ? 'all' : whole('reservoirRows', 10, 1_000_000),
     forgetting: checkForgetting(options.forgetting),
-    maximumComponents: wholeIn(options.maximumComponents, 'maximumComponents', 1, 1000),
-    novel: oneOf(options.novel, 'novel', ['disregard', 'hold', 'learn']),
-    heldRows: wholeIn(options.heldRows, 'heldRows', 1, 100_000),
-    confirmRows: wholeIn(options.confirmRows, 'confirmRows', 1, 10_000),
-    confirmPeriods:
-      options.confirmPeriods === null ? null : wholeIn(options.confirmPeriods, 'confirmPeriods', 1, 10_000),
+    maximumComponents: whole('maximumComponents', 1, 1000),
+    novel: oneOf(options.novel, 'learning.novel', ['disregard', 'hold', 'learn']),
+    heldRows: whole('heldRows', 1, 100_000),
+    confirmRows: whole('confirmRows', 1, 10_000),
+    confirmPeriods: options.confirmPeriods === null ? null : whole('confirmPeriods', 1, 10_000),
     sketch: checkSketch(options.sketch),
-    calibrationShare: numberIn(options.calibrationShare, 'calibrationShare', 0, 0.5),
-    calibrationRows: wholeIn(options.calibrationRows, 'calibrationRows', 10, 100_000),
-    guard: guard === null ? null : checkGuard(guard),
+    calibrationShare: numberIn(options.calibrationShare, 'learning.calibrationShare', 0, 0.5),
+    calibrationRows: whole('calibrationRows', 10, 100_000),
+    guard: options.guard === null ? null : checkGuard(options.guard),
   }
 }
 
 function checkForgetting(value: unknown): Forgetting {
-  const fields = recordAt(value, 'learning.forgetting')
-  const kind = oneOf(fields.kind, 'forgetting.kind', ['none', 'exponential'])
-  switch (kind) {
-    case 'none':
-      exactly(fields, 'forgetting', ['kind'])
-      return { kind }
-    case 'exponential':
-      exactly(fields, 'forgetting', ['kind', 'halfLifeRows'])
-      return { kind, halfLifeRows: numberIn(fields.halfLifeRows, 'forgetting.halfLifeRows', 10, 1e9) }
-  }
+  const at = 'learning.forgetting'
+  const fields = fieldsAt(value, at)
+  const kind = oneOf(fields.kind, `${at}.kind`, ['none', 'exponential'])
+  refuseOtherOptions(fields, at, kind === 'none' ? ['kind'] : ['kind', 'halfLifeRows'])
+  return kind === 'none'
+    ? { kind }
+    : { kind, halfLifeRows: numberIn(fields.halfLifeRows, `${at}.halfLifeRows`, 10, 1e9) }
 }
 
 function checkSketch(value: unknown): SketchPolicy {
-  const fields = recordAt(value, 'learning.sketch')
-  const kind = oneOf(fields.kind, 'sketch.kind', ['keep', 'grow', 'replace'])
-  if (kind === 'keep') {
-    exactly(fields, 'sketch', ['kind'])
-    return { kind }
+  const at = 'learning.sketch'
+  const fields = fieldsAt(value, at)
+  const kind = oneOf(fields.kind, `${at}.kind`, ['keep', 'grow', 'replace'])
+  const own = {
+    keep: [],
+    replace: ['rows', 'everyRounds'],
+    grow: ['rows', 'everyRounds', 'maximumLandmarks'],
   }
-  const rows = wholeIn(fields.rows, 'sketch.rows', 1, 2000)
-  const everyRounds =
-    fields.everyRounds === null ? null : wholeIn(fields.everyRounds, 'sketch.everyRounds', 1, 1_000_000)
-  if (kind === 'replace') {
-    exactly(fields, 'sketch', ['kind', 'rows', 'everyRounds'])
-    return { kind, rows, everyRounds }
-  }
-  exactly(fields, 'sketch', ['kind', 'rows', 'everyRounds', 'maximumLandmarks'])
-  const { maximumLandmarks } = fields
-  return {
-    kind,
-    rows,
-    everyRounds,
-    maximumLandmarks:
-      maximumLandmarks === null ? null : wholeIn(maximumLandmarks, 'sketch.maximumLandmarks', 1, 2000),
-  }
+  refuseOtherOptions(fields, at, ['kind', ...own[kind]])
+  if (kind === 'keep') return { kind }
+  const orNull = (name: string, high: number): number | null =>
+    fields[name] === null ? null : wholeAt(fields[name], `${at}.${name}`, 1, high)
+  const rows = wholeAt(fields.rows, `${at}.rows`, 1, 2000)
+  const everyRounds = orNull('everyRounds', 1_000_000)
+  return kind === 'replace'
+    ? { kind, rows, everyRounds }
+    : { kind, rows, everyRounds, maximumLandmarks: orNull('maximumLandmarks', 2000) }
 }
 
 function checkGuard(value: unknown): GuardBounds {
-  const fields = recordAt(value, 'learning.guard')
-  exactly(fields, 'guard', ['maximumNoveltyLoss', 'maximumFalsePositiveRise', 'shadowAgrees'])
-  const { shadowAgrees } = fields
-  if (typeof shadowAgrees !== 'boolean') refuse('learning.guard.shadowAgrees', 'true or false', shadowAgrees)
+  const at = 'learning.guard'
+  const fields = fieldsAt(value, at)
+  refuseOtherOptions(fields, at, Object.keys(DEFAULT_GUARD))
+  const share = (name: 'maximumNoveltyLoss' | 'maximumFalsePositiveRise'): number =>
+    numberIn(fields[name], `${at}.${name}`, 0, 1)
   return {
-    maximumNoveltyLoss: numberIn(fields.maximumNoveltyLoss, 'guard.maximumNoveltyLoss', 0, 1),
-    maximumFalsePositiveRise: numberIn(
-      fields.maximumFalsePositiveRise,
-      'guard.maximumFalsePositiveRise',
-      0,
-      1,
-    ),
-    shadowAgrees: shadowAgrees as boolean,
+    maximumNoveltyLoss: share('maximumNoveltyLoss'),
+    maximumFalsePositiveRise: share('maximumFalsePositiveRise'),
+    shadowAgrees: oneOf(fields.shadowAgrees, `${at}.shadowAgrees`, [true, false]),
   }
 }
 
-function exactly(fields: Readonly<Record<string, unknown>>, of: string, keys: readonly string[]): void {
+function refuseOtherOptions(fields: Fields, at: string, known: readonly string[]): void {
   for (const key of Object.keys(fields)) {
-    if (!keys.includes(key)) refuse(`learning.${of}.${key}`, 'no such option', fields[key])
+    if (!known.includes(key)) failField(`${at}.${key}`, 'no such option', fields[key])
   }
 }
 
-function recordAt(value: unknown, field: string): Readonly<Record<string, unknown>> {
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
-    return refuse(field, 'an object', value)
-  }
-  return value as Readonly<Record<string, unknown>>
-}
-
-function oneOf<const T extends string | number>(value: unknown, field: string, known: readonly T[]): T {
-  return known.find((item) => item === value) ?? refuse(`learning.${field}`, known.join(', '), value)
-}
-
-function wholeIn(value: unknown, field: string, low: number, high: number): number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= low && value <= high
-    ? value
-    : refuse(`learning.${field}`, `a whole number from ${low} to ${high}`, value)
+function oneOf<const T>(value: unknown, field: string, known: readonly T[]): T {
+  const found = known.find((item) => item === value)
+  return found === undefined ? failField(field, known.join(', '), value) : found
 }
 
 function numberIn(value: unknown, field: string, low: number, high: number): number {
   return typeof value === 'number' && value >= low && value <= high
     ? value
-    : refuse(`learning.${field}`, `a number from ${low} to ${high}`, value)
-}
-
-function refuse(field: string, expected: string, found: unknown): never {
-  throw new ArgumentError(`${field}: expected ${expected}, found ${describeValue(found)}`, field)
+    : failField(field, `a number from ${low} to ${high}`, value)
 }

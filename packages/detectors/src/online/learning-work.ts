@@ -82,12 +82,14 @@ export class LearningWork {
   reservoirPoints: Float64Array
 
   space: PointSpace
+  readonly #opened: LearnedState
   #scorer: PointScorer | null = null
   #evaluator: MixtureEvaluator | null = null
   #tails: SupportGuard | null = null
 
   constructor(model: LearningModel, threshold: Threshold, state: LearnedState) {
     const { options } = state
+    this.#opened = state
     this.model = model
     this.threshold = threshold
     this.options = options
@@ -218,9 +220,7 @@ export class LearningWork {
     const reservoir = this.reservoir.entries()
     this.locateReservoir()
     return {
-      version: 1,
-      options: this.options,
-      seed: this.seed,
+      ...this.#opened,
       counters: { ...this.counters },
       statistics: copyStatistics(this.statistics),
       base: copyStatistics(this.base),
@@ -234,9 +234,6 @@ export class LearningWork {
       doubtful: this.doubtful.entries().rows,
       fresh: this.fresh.entries().rows,
       held: this.held.entries(),
-      knownNormal: this.knownNormal,
-      knownNovel: this.knownNovel,
-      frozen: this.frozen,
     }
   }
 
