@@ -7,7 +7,7 @@
 import type { DetectorName } from './detector.js'
 import type { DEFAULT_DETECTOR, DetectorOptions, GivenOptions } from './options.js'
 import { checkGivenBy, checkStoredBy } from './parameter-checks.js'
-import { type CheckedParameters, type ParametersOf, withStatedSizes } from './parameters.js'
+import { type CheckedParameters, type ParametersOf, withExplicitSizes } from './parameters.js'
 import { DETECTORS } from './registry.js'
 
 /**
@@ -18,7 +18,7 @@ export function checkParameters<Name extends DetectorName = typeof DEFAULT_DETEC
   options: DetectorOptions & { readonly detector?: Name } = {},
 ): ParametersOf<Name> {
   const given = options as GivenOptions
-  return withStatedSizes(
+  return withExplicitSizes(
     checkGivenBy((name) => DETECTORS[name], given),
     given,
   ) as ParametersOf<Name>

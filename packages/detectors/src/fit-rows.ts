@@ -3,7 +3,7 @@ import { ArgumentError, type Matrix, type MatrixLike, type Rng } from '@oddflow/
 import type { HeldOutScores } from './calibration/held-out.js'
 import type { DetectorFit, FitStage } from './detector.js'
 import type { DetectorModel } from './model.js'
-import { type CheckedParameters, holdToStatedSizes, keptParameters } from './parameters.js'
+import { type CheckedParameters, checkExplicitSizes, storedParameters } from './parameters.js'
 import { constantColumns } from './scaler.js'
 import type { SharedWork } from './shared-work.js'
 
@@ -52,7 +52,7 @@ export function fitChecked(
   rng: Rng,
   shared: SharedWork,
 ): HeldOutFit {
-  holdToStatedSizes(parameters, rows)
+  checkExplicitSizes(parameters, rows)
   const { onProgress, minimumScale = null, inputs = null } = options
   const categoryColumn = checkedCategoryColumn(rows, options)
   if (minimumScale !== null && !(minimumScale > 0 && minimumScale < Number.POSITIVE_INFINITY)) {
@@ -65,7 +65,7 @@ export function fitChecked(
     )
   }
   let heldOut: HeldOutScores | null = null
-  const model = detectorFit(rows, keptParameters(parameters), {
+  const model = detectorFit(rows, storedParameters(parameters), {
     rng,
     report: (stage: FitStage, fraction: number) => onProgress?.({ stage, fraction }),
     // a detector with a least scale accepts columns without spread

@@ -116,23 +116,14 @@ export {
 } from './online/drift.js'
 export {
   checksumOf,
-  createJournallingLearner,
+  createJournallingUpdater,
   type JournalHead,
-  type JournallingLearner,
+  type JournallingUpdater,
   type JournalStep,
   replayJournal,
 } from './online/journal.js'
 export type { ArrivalReport } from './online/learn-arrivals.js'
 export type * from './online/learned-state.js'
-export {
-  type ArriveOptions,
-  type BeginLearnerOptions,
-  createLearner,
-  createLearningBudget,
-  type Learner,
-  type LearningBudget,
-  type StepReport,
-} from './online/learner.js'
 export {
   type CheckedLearningOptions,
   checkLearningOptions,
@@ -146,6 +137,15 @@ export {
   type SketchPolicy,
 } from './online/learning-options.js'
 export type { RoundReport } from './online/learning-round.js'
+export {
+  type ArriveOptions,
+  createLearningBudget,
+  createOnlineUpdater,
+  type LearningBudget,
+  type OnlineUpdater,
+  type OnlineUpdaterOptions,
+  type StepReport,
+} from './online/online-updater.js'
 export {
   DEFAULT_DETECTOR,
   type DetectorOptions,
@@ -184,7 +184,7 @@ export type {
   SizeOption,
   StartParameters,
 } from './parameters.js'
-export { exceedingSizes, keptParameters } from './parameters.js'
+export { exceedingSizes, storedParameters } from './parameters.js'
 export { DETECTORS } from './registry.js'
 export type {
   LogScaler,

@@ -18,7 +18,7 @@ import {
   OptionReader,
   optionNamed,
 } from './options.js'
-import { type CheckedParameters, keptParameters } from './parameters.js'
+import { type CheckedParameters, storedParameters } from './parameters.js'
 
 /**
  * checkSameFields: does a value from a file have exactly the fields that are written for it?
@@ -79,7 +79,7 @@ export function checkGivenBy(
  */
 export function detectorOptionsOf(parameters: CheckedParameters): DetectorOptions {
   const options: Record<string, unknown> = {}
-  for (const [key, entry] of Object.entries(keptParameters(parameters))) {
+  for (const [key, entry] of Object.entries(storedParameters(parameters))) {
     const given = STAGES.includes(key) ? (entry as Record<string, unknown>) : { [key]: entry }
     for (const [name, value] of Object.entries(given)) {
       if (name === 'detector' || Object.hasOwn(OPTIONS, name)) options[name] = value ?? undefined

@@ -19,19 +19,19 @@ import type { GivenOptions, OptionValue } from './options.js'
 const SIZE_OPTIONS: readonly SizeOption[] = ['m', 'd', 'k']
 
 /** Parameters with the sizes in `given` marked as explicit. Throws if sizes contradict each other for all rows. */
-export function withStatedSizes(parameters: CheckedParameters, given: GivenOptions): CheckedParameters {
-  const stated = SIZE_OPTIONS.filter((name) => given[name] !== undefined && given[name] !== null)
-  if (stated.length === 0) return parameters
-  const checked = { ...parameters, stated }
-  holdToStatedSizes(checked, { rows: Number.POSITIVE_INFINITY })
+export function withExplicitSizes(parameters: CheckedParameters, given: GivenOptions): CheckedParameters {
+  const explicitSizes = SIZE_OPTIONS.filter((name) => given[name] !== undefined && given[name] !== null)
+  if (explicitSizes.length === 0) return parameters
+  const checked = { ...parameters, explicitSizes }
+  checkExplicitSizes(checked, { rows: Number.POSITIVE_INFINITY })
   return checked
 }
 
 /** Throws ArgumentError for the first explicit size that needs more training rows. */
-export function holdToStatedSizes(parameters: CheckedParameters, shape: RowsShape): void {
-  const { stated = [] } = parameters
+export function checkExplicitSizes(parameters: CheckedParameters, shape: RowsShape): void {
+  const { explicitSizes = [] } = parameters
   const broken = sizeLimits(parameters, shape).find(
-    ({ name, size, most }) => size > most && stated.includes(name),
+    ({ name, size, most }) => size > most && explicitSizes.includes(name),
   )
   if (broken === undefined) return
   const { name, size, most, what } = broken
@@ -46,9 +46,9 @@ export function exceedingSizes(parameters: CheckedParameters, shape: RowsShape):
 }
 
 /** The parameters as a model keeps them. */
-export function keptParameters<Parameters extends CheckedParameters>(parameters: Parameters): Parameters {
-  const { stated: _, ...kept } = parameters
-  // the same type, but `stated` may be absent
+export function storedParameters<Parameters extends CheckedParameters>(parameters: Parameters): Parameters {
+  const { explicitSizes: _, ...kept } = parameters
+  // the same type, but `explicitSizes` may be absent
   return kept as Parameters
 }
 
@@ -142,7 +142,7 @@ interface Common<Name extends DetectorName> {
    * Explicit sizes: a fit uses them exactly or throws, but may lower a default. Absent if there are none, and in the
    * parameters of models.
    */
-  readonly stated?: readonly SizeOption[]
+  readonly explicitSizes?: readonly SizeOption[]
 }
 
 /** h, the bandwidth. */

@@ -7,8 +7,8 @@ import {
   type DetectorOptions,
   detectorOptionsOf,
   exceedingSizes,
-  keptParameters,
   type QuickShiftStart,
+  storedParameters,
 } from '../src/index.js'
 
 const NO_KERNEL_ROWS = { bandwidthQuantile: null, quantileCompat: null, quantileRows: null, precision: null }
@@ -75,7 +75,7 @@ describe('checkParameters', () => {
     }
     for (const covariance of ['full', 'diagonal', 'tied', 'spherical'] as const) {
       const asked = checkParameters({ detector: 'gmm', covariance, k: 3 })
-      const mixture = keptParameters(asked)
+      const mixture = storedParameters(asked)
       expect(checkStoredParameters(JSON.parse(JSON.stringify(mixture)))).toEqual(mixture)
     }
   })
@@ -93,19 +93,19 @@ describe('checkParameters', () => {
       const checked = checkParameters(options)
       const written = detectorOptionsOf(checked)
       expect(written).toMatchObject(options)
-      expect(keptParameters(checkParameters(written))).toEqual(keptParameters(checked))
+      expect(storedParameters(checkParameters(written))).toEqual(storedParameters(checked))
     }
   })
 
-  it('records the sizes that were stated, which a file cannot', () => {
-    expect(checkParameters({ k: undefined, nu: undefined } as object)).not.toHaveProperty('stated')
+  it('records explicit sizes, which a file cannot', () => {
+    expect(checkParameters({ k: undefined, nu: undefined } as object)).not.toHaveProperty('explicitSizes')
     const checked = checkParameters({ detector: 'oc-kjl', m: 100, k: 10, scaler: 'log' })
-    expect(checked.stated).toEqual(['m', 'k'])
-    expect(keptParameters(checked)).toEqual(checkParameters({ detector: 'oc-kjl', scaler: 'log' }))
-    expect(() => checkStoredParameters(checked)).toThrow(/stated: there is no such option/)
+    expect(checked.explicitSizes).toEqual(['m', 'k'])
+    expect(storedParameters(checked)).toEqual(checkParameters({ detector: 'oc-kjl', scaler: 'log' }))
+    expect(() => checkStoredParameters(checked)).toThrow(/explicitSizes: there is no such option/)
   })
 
-  it('refuses stated sizes that no number of rows makes room for', () => {
+  it('refuses explicit sizes that no number of rows makes room for', () => {
     const refusal = (options: DetectorOptions, field: string, says: RegExp) => {
       expect(() => checkParameters(options)).toThrow(ArgumentError)
       expect(() => checkParameters(options)).toThrow(expect.objectContaining({ field }))
@@ -114,12 +114,12 @@ describe('checkParameters', () => {
     refusal({ d: 101 }, 'd', /^d: expected at most 100, the number of landmarks, found 101$/)
     refusal({ detector: 'oc-nystrom-svm', m: 7, d: 8 }, 'd', /at most 7.*found 8/)
     // the default d gives way
-    expect(checkParameters({ m: 3 })).toMatchObject({ m: 3, d: 5, stated: ['m'] })
+    expect(checkParameters({ m: 3 })).toMatchObject({ m: 3, d: 5, explicitSizes: ['m'] })
   })
 
   it('takes stored parameters of models that were lowered', () => {
-    const { stated, ...older } = checkParameters({ m: 3 })
-    expect(stated).toEqual(['m'])
+    const { explicitSizes, ...older } = checkParameters({ m: 3 })
+    expect(explicitSizes).toEqual(['m'])
     expect(checkStoredParameters(older)).toEqual(older)
     expect(exceedingSizes(older, { rows: 2 })).toEqual(['m', 'd'])
     expect(exceedingSizes(older, { rows: 3 })).toEqual(['d'])

@@ -7,7 +7,7 @@
  */
 import { ArgumentError, DataError, type Matrix, matrixOf, plural } from '@oddflow/core'
 import {
-  createLearner,
+  createOnlineUpdater,
   decodeModelFile,
   encodeModelFile,
   novelRows,
@@ -39,7 +39,7 @@ export interface AcceptedRows {
 /** Rows are repeated up to this number: each copy is held out in turn, and the others support it. */
 const LEAST_ROWS = 20
 const LEAST_COPIES = 2
-/** A learner keeps one row in five from learning, and ends a round after this many. */
+/** An online updater keeps one row in five from learning, and ends a round after this many. */
 const LEARNER_ROWS = 100
 /** As `oddflow update` has them. */
 const MOST_NOVEL_SHARE = 0.05
@@ -84,7 +84,7 @@ function updated(before: SavedModel, given: Matrix, seed: number): SavedModel {
     const inputs = Uint32Array.from({ length: rows.rows }, (_, i) => Math.floor(i / given.rows))
     return updateEnsemble(before, { rows, inputs, dataSha256: hashRows(rows) }).saved
   }
-  const learner = withinReach(() => createLearner(before, { seed }))
+  const learner = withinReach(() => createOnlineUpdater(before, { seed }))
   const rows = copiesOf(given, Math.ceil(LEARNER_ROWS / given.rows))
   const { rounds } = learner.arrive(rows, { assumeNormal: true })
   const last = learner.endRound()

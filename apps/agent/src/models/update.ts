@@ -9,8 +9,8 @@
 import { createHash } from 'node:crypto'
 import { matrixOf } from '@oddflow/core'
 import {
-  createLearner,
   createLearningBudget,
+  createOnlineUpdater,
   decodeModelFile,
   encodeModelFile,
   type LearningOptions,
@@ -172,7 +172,7 @@ export function learnOn({ file, rows, shadowAgrees, seed }: LearningJob): Learnt
     sketch: { kind: 'keep' },
     guard: { maximumNoveltyLoss: 0.02, maximumFalsePositiveRise: 0.1, shadowAgrees },
   }
-  const learner = createLearner(saved, saved.learned === undefined ? { learning, seed } : { learning })
+  const learner = createOnlineUpdater(saved, saved.learned === undefined ? { learning, seed } : { learning })
   const report = learner.arrive(matrixOf(rows.length / dimension, dimension, rows))
   return {
     file: encodeModelFile(learner.saved()),

@@ -8,7 +8,7 @@ import {
   DETECTORS,
   type DetectorName,
   type DetectorOptions,
-  keptParameters,
+  storedParameters,
 } from '@oddflow/detectors'
 import { type Trial, trialKey } from '@oddflow/evaluation'
 import { Argument, Command } from 'commander'
@@ -181,6 +181,6 @@ export async function sweep(name: SweepName, options: SweepOptions): Promise<num
     jobs,
     keyOf: (trial) => sweepTrialKey(name, trial),
     keyOfJob: (job, machine) =>
-      sweepJobKey(name, job, keptParameters(checkParameters(job.setting?.options ?? {})), machine),
+      sweepJobKey(name, job, storedParameters(checkParameters(job.setting?.options ?? {})), machine),
   })
 }

@@ -19,9 +19,9 @@ import {
 } from '@oddflow/core'
 import {
   createDriftMonitor,
-  createLearner,
-  type Learner,
+  createOnlineUpdater,
   type LearningOptions,
+  type OnlineUpdater,
   type SavedModel,
   type StepReport,
 } from '@oddflow/detectors'
@@ -174,7 +174,7 @@ async function replacedDevice(pairs: string): Promise<DriftCase> {
 function measureRun(one: DriftCase, seed: number): Run {
   const { training, novel, unseen, rowsAt } = one
   const saved = modelOf(training, seed)
-  const measure = (model: SavedModel | Learner) => ({
+  const measure = (model: SavedModel | OnlineUpdater) => ({
     detected: novelShare(model, novel),
     auc: aucOf(model.detector, unseen, novel),
   })
@@ -206,7 +206,7 @@ interface Arrival {
   readonly period: number
   readonly normal: Matrix
   readonly planted: Matrix
-  readonly learner: Learner
+  readonly learner: OnlineUpdater
 }
 
 /** Calls `before` each period's arrivals; it gives what is called once the planted rows have come, and the round ended. */
@@ -216,8 +216,8 @@ function takeStream(
   seed: number,
   plant: (period: number, rng: Rng) => Matrix,
   before: (arrival: Arrival) => (report: StepReport) => void = () => () => {},
-): Learner {
-  const learner = createLearner(saved, { learning: LEARNING, seed })
+): OnlineUpdater {
+  const learner = createOnlineUpdater(saved, { learning: LEARNING, seed })
   // the normal rows are the same whatever is planted
   const rng = createRng(4 + seed)
   const planting = createRng(54 + seed)
@@ -238,7 +238,7 @@ function followStream(
   one: DriftCase,
   saved: SavedModel,
   seed: number,
-): Pick<Run, 'periods' | 'alarmPeriod' | 'novelties'> & { readonly learner: Learner } {
+): Pick<Run, 'periods' | 'alarmPeriod' | 'novelties'> & { readonly learner: OnlineUpdater } {
   const { novel, unseen } = one
   const monitor = createDriftMonitor(saved)
   const novelties = { rows: 0, normalToFrozen: 0, learntAsNormal: 0, confirmed: 0 }

@@ -11,11 +11,11 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { createRng, type Matrix, matrixOf } from '@oddflow/core'
 import {
-  createLearner,
+  createOnlineUpdater,
   type DetectorOptions,
   encodeModelFile,
-  type Learner,
   type LearningOptions,
+  type OnlineUpdater,
   type SavedModel,
 } from '@oddflow/detectors'
 import { z } from 'zod'
@@ -112,9 +112,9 @@ function learnRows(
   saved: SavedModel,
   { rows, cols, data }: Matrix,
   updates: number,
-  visit: (learner: Learner, done: number) => void,
-): Learner {
-  const learner = createLearner(saved, { learning: LEARNING, seed: 3 })
+  visit: (learner: OnlineUpdater, done: number) => void,
+): OnlineUpdater {
+  const learner = createOnlineUpdater(saved, { learning: LEARNING, seed: 3 })
   const rng = createRng(11)
   for (let done = 1; done <= updates; done++) {
     const start = rng.nextBelow(rows) * cols

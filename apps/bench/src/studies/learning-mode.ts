@@ -7,7 +7,7 @@
  */
 import { join } from 'node:path'
 import { concatRows, createRng, type Matrix, type Rng, takeRows } from '@oddflow/core'
-import { createLearner, type LearningOptions, type SavedModel } from '@oddflow/detectors'
+import { createOnlineUpdater, type LearningOptions, type SavedModel } from '@oddflow/detectors'
 import { z } from 'zod'
 import { count, share, text } from '../shapes.js'
 import { markdownTable } from '../tables/table.js'
@@ -78,7 +78,7 @@ function measureCase(
     ]),
   )
   const run = (learning: LearningOptions, assumeNormal: boolean): SavedModel => {
-    const learner = createLearner(frozen, { learning, seed })
+    const learner = createOnlineUpdater(frozen, { learning, seed })
     for (const [period, rows] of periods.entries()) learner.arrive(rows, { period, assumeNormal })
     learner.endRound()
     return learner.saved()

@@ -6,7 +6,7 @@
  * online model is asked for its AUC at every 100.
  */
 import { join } from 'node:path'
-import { createLearner, type LearningOptions } from '@oddflow/detectors'
+import { createOnlineUpdater, type LearningOptions } from '@oddflow/detectors'
 import { z } from 'zod'
 import { count, list, share, text } from '../shapes.js'
 import { fixed, renderCurves } from '../tables/figures.js'
@@ -127,7 +127,7 @@ function runOnline(
   { rows, learning, keepsAll = false }: Way,
   last: number,
 ): { points: Point[]; rounds: number; refusedRounds: number } {
-  const learner = createLearner(modelOf(part(train, 0, FIRST), seed), {
+  const learner = createOnlineUpdater(modelOf(part(train, 0, FIRST), seed), {
     learning,
     seed,
     // a fifth of them calibrates

@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path'
 import { concatRows, createRng, type Matrix, matrixOf, takeRows } from '@oddflow/core'
-import { createLearner, type Learner, type LearningOptions } from '@oddflow/detectors'
+import { createOnlineUpdater, type LearningOptions, type OnlineUpdater } from '@oddflow/detectors'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { count, list, share, text } from '../shapes.js'
@@ -76,7 +76,11 @@ function measureSet(paper: string, set: string, days: number): SetFigures {
     return best
   })
   const runs = WAYS.map(({ name, learning, isKnown = false, isClean = false }) => {
-    const learner = createLearner(saved, { learning, seed: 1, ...(isKnown ? { knownNovel: others } : {}) })
+    const learner = createOnlineUpdater(saved, {
+      learning,
+      seed: 1,
+      ...(isKnown ? { knownNovel: others } : {}),
+    })
     const rng = createRng(9)
     const measured = Array.from({ length: days }, (_, day) => {
       const flows = Array.from({ length: FLOWS_A_DAY - POISON_A_DAY }, () => rng.nextBelow(clean.rows))
@@ -100,7 +104,7 @@ function measureSet(paper: string, set: string, days: number): SetFigures {
 
 /** The row farthest on the way to the target that the model lets pass; where none does, the normal row itself. */
 function farthest(
-  { detector, threshold }: Learner,
+  { detector, threshold }: OnlineUpdater,
   from: Matrix,
   i: number,
   to: Matrix,

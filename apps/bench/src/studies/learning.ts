@@ -12,7 +12,7 @@ import { scoresOf } from './judge.js'
 import { publishedRows } from './published-rows.js'
 import { withSeeds } from './study.js'
 
-export const INTRODUCTION = `What \`oddflow update\` and \`createLearner\` do, on real rows. OC-KJL-QS with the guard and everything else by default,
+export const INTRODUCTION = `What \`oddflow update\` and \`createOnlineUpdater\` do, on real rows. OC-KJL-QS with the guard and everything else by default,
 n rows of which a fifth calibrates the threshold at \`--fpr 0.01\`.`
 
 export const withLearningSeeds = withSeeds('seeds of models and streams', 3)

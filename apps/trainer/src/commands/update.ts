@@ -9,8 +9,8 @@ import {
   plural,
 } from '@oddflow/core'
 import {
-  createJournallingLearner,
-  createLearner,
+  createJournallingUpdater,
+  createOnlineUpdater,
   DEFAULT_GUARD,
   DEFAULT_LEARNING,
   encodeModelFile,
@@ -253,7 +253,9 @@ async function updateOfMixture(
   const journal = options.journal === undefined ? null : openJournal(options.journal)
   try {
     const learner = withFlags(() =>
-      journal === null ? createLearner(saved, given) : createJournallingLearner(saved, given, journal.write),
+      journal === null
+        ? createOnlineUpdater(saved, given)
+        : createJournallingUpdater(saved, given, journal.write),
     )
     const before = saved.learned?.counters
     const firstPeriod = (before?.lastPeriod ?? 0) + 1

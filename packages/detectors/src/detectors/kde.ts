@@ -33,7 +33,7 @@ import { NOTHING_SHARED, type SharedWork } from '../shared-work.js'
  * −Number.MAX_VALUE.
  */
 
-type KernelDensityParameters = Omit<KdeParameters, 'detector' | 'scaler' | 'stated'>
+type KernelDensityParameters = Omit<KdeParameters, 'detector' | 'scaler' | 'explicitSizes'>
 
 export interface KernelDensityModel {
   readonly kind: 'kernel-density'

@@ -1,7 +1,7 @@
 /**
- * Journal: every step of a learner as a line of JSON, for replay, checks and undo.
+ * Journal: every step of an updater as a line of JSON, for replay, checks and undo.
  *
- * A learner depends on nothing else, so the same model and lines give the same bytes: `replayJournal` throws if a
+ * An updater depends on nothing else, so the same model and lines give the same bytes: `replayJournal` throws if a
  * checksum or count differs. To undo steps, replay fewer lines. The 32-bit checksum detects accidents, not forgery. A
  * journal grows with its rows; for runs of months, start a new one from a saved model.
  */
@@ -9,9 +9,14 @@ import { FormatError, type Matrix, matrixFromRows, parseStrictJson } from '@oddf
 import { CHECKSUM_DIGITS, CHECKSUM_OFFSET } from '../model-file/layout.js'
 import { encodeModelFile, type SavedModel } from '../model-file/saved-model.js'
 import { type ArrivalCounts, NONE_COUNTED } from './learn-arrivals.js'
-import { type BeginLearnerOptions, createLearner, type Learner, type StepReport } from './learner.js'
 import type { LearningOptions } from './learning-options.js'
 import type { RoundReport } from './learning-round.js'
+import {
+  createOnlineUpdater,
+  type OnlineUpdater,
+  type OnlineUpdaterOptions,
+  type StepReport,
+} from './online-updater.js'
 
 /** The first line of an update's journal. */
 export interface JournalHead {
@@ -37,21 +42,21 @@ export interface JournalStep extends Omit<ArrivalCounts, 'novelToFrozen'> {
   readonly model: string | null
 }
 
-/** A learner that writes each step as a line (without its end), starting with the header. */
-export interface JournallingLearner {
+/** An updater that writes each step as a line (without its end), starting with the header. */
+export interface JournallingUpdater {
   arrive(rows: Matrix, options?: { assumeNormal?: boolean; period?: number }): StepReport
   endRound(): RoundReport | null
   saved(): SavedModel
-  readonly learner: Learner
+  readonly updater: OnlineUpdater
 }
 
-/** Training rows are refused, because a journal does not contain them. Errors as `createLearner`. */
-export function createJournallingLearner(
+/** Training rows are refused, because a journal does not contain them. Errors as `createOnlineUpdater`. */
+export function createJournallingUpdater(
   saved: SavedModel,
-  options: Omit<BeginLearnerOptions, 'trainingRows' | 'knownNovel'> & { readonly knownNovel?: Matrix },
+  options: Omit<OnlineUpdaterOptions, 'trainingRows' | 'knownNovel'> & { readonly knownNovel?: Matrix },
   write: (line: string) => void,
-): JournallingLearner {
-  const learner = createLearner(saved, options)
+): JournallingUpdater {
+  const updater = createOnlineUpdater(saved, options)
   const head: JournalHead = {
     journal: 1,
     model: checksumOf(saved),
@@ -73,26 +78,26 @@ export function createJournallingLearner(
       ...given,
       ...{ learnt, heldBack, held, disregarded, confirmed },
       rounds,
-      model: rounds.length === 0 ? null : checksumOf(learner.saved()),
+      model: rounds.length === 0 ? null : checksumOf(updater.saved()),
     }
     write(JSON.stringify(entry))
   }
   return {
-    learner,
+    updater,
     arrive(rows, given = {}) {
-      const report = learner.arrive(rows, given)
+      const report = updater.arrive(rows, given)
       const { assumeNormal = false, period = null } = given
       line('arrive', { assumeNormal, period, rows: listsOf(rows) }, report, report.rounds)
       return report
     },
     endRound() {
-      const round = learner.endRound()
+      const round = updater.endRound()
       if (round !== null) {
         line('end-round', { assumeNormal: false, period: null, rows: [] }, NONE_COUNTED, [round])
       }
       return round
     },
-    saved: () => learner.saved(),
+    saved: () => updater.saved(),
   }
 }
 
@@ -105,19 +110,19 @@ export function replayJournal(
   lines: Iterable<string>,
   steps: number = Number.POSITIVE_INFINITY,
 ): SavedModel {
-  let learner: Learner | null = null
+  let updater: OnlineUpdater | null = null
   let number = 0
   let last = 0
   for (const text of lines) {
     number++
     if (text === '') continue
     const entry = parseLine(text, number)
-    if (learner === null) {
+    if (updater === null) {
       const head = checkHead(entry, number)
       if (head.model !== checksumOf(saved)) {
         fail(number, 'model', `begins with the model ${head.model}, not with this one (${checksumOf(saved)})`)
       }
-      learner = createLearner(saved, {
+      updater = createOnlineUpdater(saved, {
         learning: head.learning,
         ...(head.seed === null ? {} : { seed: head.seed }),
         ...(head.knownNovel === null ? {} : { knownNovel: matrixAt(head.knownNovel, number, 'knownNovel') }),
@@ -132,7 +137,7 @@ export function replayJournal(
     last = step.step
     let rounds = 1
     if (step.action === 'arrive') {
-      const report = learner.arrive(matrixAt(step.rows, number, 'rows'), {
+      const report = updater.arrive(matrixAt(step.rows, number, 'rows'), {
         assumeNormal: step.assumeNormal,
         ...(step.period === null ? {} : { period: step.period }),
       })
@@ -142,19 +147,19 @@ export function replayJournal(
           fail(number, what, `step ${step.step} has ${step[what]} rows, here there are ${report[what]}`)
         }
       }
-    } else learner.endRound()
+    } else updater.endRound()
     if ((step.model === null) !== (rounds === 0)) {
       fail(number, 'model', `expected a checksum after a round and none elsewhere, found ${step.model}`)
     }
-    if (step.model !== null && step.model !== checksumOf(learner.saved())) {
+    if (step.model !== null && step.model !== checksumOf(updater.saved())) {
       fail(number, 'model', `step ${step.step} ended with the model ${step.model}, here with another`)
     }
   }
-  if (learner === null) return fail(number, 'journal', 'expected a journal of version 1: it is empty')
+  if (updater === null) return fail(number, 'journal', 'expected a journal of version 1: it is empty')
   if (Number.isFinite(steps) && steps > last) {
     return fail(number, 'steps', `expected ${steps} steps or more, found ${last}`)
   }
-  return last === 0 ? saved : learner.saved()
+  return last === 0 ? saved : updater.saved()
 }
 
 /** The checksum of the model file as eight hexadecimal digits. */
@@ -164,7 +169,7 @@ export function checksumOf(saved: SavedModel): string {
 }
 
 function listsOf({ rows, cols, data }: Matrix): number[][] {
-  // JSON writes −0 as 0; the learner treats −0 as 0 too, so both agree
+  // JSON writes −0 as 0; the updater treats −0 as 0 too, so both agree
   return Array.from({ length: rows }, (_, i) => Array.from(data.subarray(i * cols, (i + 1) * cols)))
 }
 

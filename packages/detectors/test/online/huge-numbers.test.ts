@@ -2,8 +2,8 @@ import { concatRows, createRng, type Matrix, matrixOf } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
 import type { LearnedState, LearningModel } from '../../src/index.js'
 import {
-  createJournallingLearner,
-  createLearner,
+  createJournallingUpdater,
+  createOnlineUpdater,
   type DetectorOptions,
   decodeModelFile,
   encodeModelFile,
@@ -61,49 +61,49 @@ describe.each(DETECTORS)('rows too large to learn from, %s', (_, options) => {
   const saved = sampleModel(options)
 
   it.each([1e142, 1e155, 1e160, 1e308])('are disregarded and counted, of size %d', (size) => {
-    const learner = createLearner(saved, {
+    const updater = createOnlineUpdater(saved, {
       learning: { roundRows: 50, guard: null, novel: 'learn', confirmPeriods: 1, maximumComponents: 11 },
     })
     const places = [3, 11, 12, 40, 77, 103, 150, 200, 222, 270, 299]
     const rows = withHuge(300, size, places)
-    const report = learner.arrive(rows, { assumeNormal: true })
+    const report = updater.arrive(rows, { assumeNormal: true })
     expect(report.scores.every(Number.isFinite)).toBe(true)
     expect(report.disregarded).toBe(places.length)
     expect(report.rounds.every((round) => round.reason === null)).toBe(true)
     const one = sampleRows(6, 20)
     one.data.fill(size, one.cols * 3, one.cols * 4)
-    expect(learner.arrive(one).disregarded).toBe(1)
-    learner.endRound()
-    const after = learner.saved()
+    expect(updater.arrive(one).disregarded).toBe(1)
+    updater.endRound()
+    const after = updater.saved()
     expect(numbersOf(after.learned!).every(Number.isFinite)).toBe(true)
     expect(encodeModelFile(decodeModelFile(encodeModelFile(after)))).toEqual(encodeModelFile(after))
-    expect(learner.counters.arrived).toBe(320)
+    expect(updater.counters.arrived).toBe(320)
   })
 
   it('just within the limit are learnt without a number that is not finite', () => {
-    const learner = createLearner(saved, {
+    const updater = createOnlineUpdater(saved, {
       learning: { roundRows: 50, guard: null, calibrationShare: 0, maximumComponents: 11 },
     })
-    const report = learner.arrive(withHuge(300, 1e139, [1, 2, 3, 60, 61, 62, 63, 64, 65, 210, 211, 212]), {
+    const report = updater.arrive(withHuge(300, 1e139, [1, 2, 3, 60, 61, 62, 63, 64, 65, 210, 211, 212]), {
       assumeNormal: true,
     })
     expect(report.disregarded).toBe(0)
     expect(report.rounds.every((round) => round.reason === null)).toBe(true)
-    expect(numbersOf(learner.saved().learned!).every(Number.isFinite)).toBe(true)
+    expect(numbersOf(updater.saved().learned!).every(Number.isFinite)).toBe(true)
     expect(report.scores.every(Number.isFinite)).toBe(true)
-    const again = learner.arrive(withHuge(60, 1e139, [7, 8]))
+    const again = updater.arrive(withHuge(60, 1e139, [7, 8]))
     expect(again.scores.every(Number.isFinite)).toBe(true)
-    decodeModelFile(encodeModelFile(learner.saved()))
+    decodeModelFile(encodeModelFile(updater.saved()))
   })
 
   it('are refused by number among training and known-novel rows', () => {
     const huge = withHuge(30, 1e160, [7])
-    expect(() => createLearner(saved, { knownNovel: huge })).toThrow(/knownNovel: row 7/)
-    expect(() => createLearner(saved, { trainingRows: huge })).toThrow(/trainingRows: row 7/)
+    expect(() => createOnlineUpdater(saved, { knownNovel: huge })).toThrow(/knownNovel: row 7/)
+    expect(() => createOnlineUpdater(saved, { trainingRows: huge })).toThrow(/trainingRows: row 7/)
   })
 
   it('undo the round, counted and with its reason, where a state is made that overflows', () => {
-    const begun = createLearner(saved, { learning: { roundRows: 20, guard: null } }).saved()
+    const begun = createOnlineUpdater(saved, { learning: { roundRows: 20, guard: null } }).saved()
     for (const method of [1, 2] as const) {
       const means = begun.learned!.base.means.slice()
       means[0] = 1e200
@@ -111,15 +111,15 @@ describe.each(DETECTORS)('rows too large to learn from, %s', (_, options) => {
         ...begun,
         learned: { ...begun.learned!, base: { ...begun.learned!.base, means } },
       }
-      const learner = createLearner(spoilt, { learning: { method } })
-      const report = learner.arrive(sampleRows(8, 40), { assumeNormal: true })
+      const updater = createOnlineUpdater(spoilt, { learning: { method } })
+      const report = updater.arrive(sampleRows(8, 40), { assumeNormal: true })
       expect(report.rounds.map(({ refused, reason }) => [refused, reason])).toEqual([
         [true, 'overflow'],
         [true, 'overflow'],
       ])
-      const { refusedRounds, learnt, refused } = learner.counters
+      const { refusedRounds, learnt, refused } = updater.counters
       expect([refusedRounds, learnt, refused]).toEqual([2, 0, 40 - report.heldBack])
-      expect(learner.saved().detector).toEqual(begun.detector)
+      expect(updater.saved().detector).toEqual(begun.detector)
     }
   })
 
@@ -128,21 +128,21 @@ describe.each(DETECTORS)('rows too large to learn from, %s', (_, options) => {
     const means = { ...model.mixture.means, data: model.mixture.means.data.slice() }
     means.data[0] = 1e200
     const detector = { ...model, mixture: { ...model.mixture, means } } as LearningModel
-    expect(() => createLearner({ ...saved, detector })).toThrow(/mixture.means: too large/)
+    expect(() => createOnlineUpdater({ ...saved, detector })).toThrow(/mixture.means: too large/)
     const narrow = model.mixture.precisionCholesky.slice()
     narrow[0] = 1e-200
     const wide = { ...model, mixture: { ...model.mixture, precisionCholesky: narrow } } as LearningModel
-    expect(() => createLearner({ ...saved, detector: wide })).toThrow(/precisionCholesky: too large/)
+    expect(() => createOnlineUpdater({ ...saved, detector: wide })).toThrow(/precisionCholesky: too large/)
   })
 })
 
 describe('−0', () => {
-  it.each(DETECTORS)('is 0 to a learner and its journal alike, %s', (_, options) => {
+  it.each(DETECTORS)('is 0 to an updater and its journal alike, %s', (_, options) => {
     const saved = sampleModel(options)
     const rows = concatRows([sampleRows(5, 60)])
     for (let i = 0; i < rows.data.length; i += 3) rows.data[i] = -0
     const lines: string[] = []
-    const learner = createJournallingLearner(
+    const updater = createJournallingUpdater(
       saved,
       {
         learning: { roundRows: 20, guard: null },
@@ -150,7 +150,7 @@ describe('−0', () => {
       },
       (line) => lines.push(line),
     )
-    learner.arrive(rows, { assumeNormal: true })
-    expect(encodeModelFile(replayJournal(saved, lines))).toEqual(encodeModelFile(learner.saved()))
+    updater.arrive(rows, { assumeNormal: true })
+    expect(encodeModelFile(replayJournal(saved, lines))).toEqual(encodeModelFile(updater.saved()))
   })
 })

@@ -1,16 +1,16 @@
 import { createRng, decodeSafetensors, encodeSafetensors, FormatError, type Tensor } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import { createLearner, decodeModelFile, encodeModelFile, type SavedModel } from '../../src/index.js'
+import { createOnlineUpdater, decodeModelFile, encodeModelFile, type SavedModel } from '../../src/index.js'
 import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/layout.js'
 import { sampleModel, sampleRows } from '../model-file/sample.js'
 
 function learnt(options = {}): SavedModel {
-  const learner = createLearner(sampleModel({ detector: 'oc-kjl-qs', ...options }), {
+  const updater = createOnlineUpdater(sampleModel({ detector: 'oc-kjl-qs', ...options }), {
     learning: { roundRows: 20, guard: null, calibrationRows: 10 },
   })
-  learner.arrive(sampleRows(5, 80))
-  learner.endRound()
-  return learner.saved()
+  updater.arrive(sampleRows(5, 80))
+  updater.endRound()
+  return updater.saved()
 }
 
 const saved = learnt()
@@ -156,7 +156,9 @@ describe('a model file with learned state', () => {
     expect(refusal({ tensors })).toBeNull()
     const matrix = { rows: 0, cols: 3, data: new Float64Array(0) }
     const without = { ...saved, learned: { ...saved.learned!, knownNormal: matrix, knownNovel: matrix } }
-    expect(() => createLearner(without, { learning: { guard } })).toThrow(/learning.guard: no rows are known/)
+    expect(() => createOnlineUpdater(without, { learning: { guard } })).toThrow(
+      /learning.guard: no rows are known/,
+    )
   })
 
   it.each([
@@ -177,7 +179,7 @@ describe('a model file with learned state', () => {
   })
 
   it('reads back after long forgetting, when next to nothing is left of old rows', () => {
-    const learner = createLearner(sampleModel({ detector: 'gmm' }), {
+    const updater = createOnlineUpdater(sampleModel({ detector: 'gmm' }), {
       learning: {
         roundRows: 7000,
         guard: null,
@@ -187,12 +189,12 @@ describe('a model file with learned state', () => {
       },
     })
     for (const rows of [1500, 7000]) {
-      learner.arrive(sampleRows(4, rows), { assumeNormal: true })
-      learner.endRound()
+      updater.arrive(sampleRows(4, rows), { assumeNormal: true })
+      updater.endRound()
     }
-    const { reservoir } = learner.saved().learned!
+    const { reservoir } = updater.saved().learned!
     expect(Math.min(...reservoir.numbers)).toBe(1e-200)
-    const long = encodeModelFile(learner.saved())
+    const long = encodeModelFile(updater.saved())
     expect(encodeModelFile(decodeModelFile(long))).toEqual(long)
   })
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import {
   calibrateThreshold,
   checkParameters,
-  createLearner,
+  createOnlineUpdater,
   createScoreWorkspace,
   fitDetector,
   type LearningModel,
@@ -76,22 +76,22 @@ describe('too few rows as near as landmarks are', () => {
 
 describe('landmarks', () => {
   it('stay where traffic stays', () => {
-    const learner = createLearner(saved, { learning })
-    for (let i = 0; i < 20; i++) learner.arrive(clusteredRows(100, COLUMNS, 40 + i), { assumeNormal: true })
+    const updater = createOnlineUpdater(saved, { learning })
+    for (let i = 0; i < 20; i++) updater.arrive(clusteredRows(100, COLUMNS, 40 + i), { assumeNormal: true })
     // rows of the tails that were said to be normal may have brought some; that all have moved, none did
-    expect(learner.counters.sketchUpdates).toBeLessThanOrEqual(2)
+    expect(updater.counters.sketchUpdates).toBeLessThanOrEqual(2)
   })
 
   it('follow what is learnt as normal, little by little, with nothing novel to be learnt', () => {
-    const learner = createLearner(saved, { learning: { ...learning, novel: 'disregard' } })
+    const updater = createOnlineUpdater(saved, { learning: { ...learning, novel: 'disregard' } })
     for (let i = 0; i < 40; i++) {
-      learner.arrive(moved(clusteredRows(100, COLUMNS, 60 + i), Math.min(4, 0.15 * i)))
+      updater.arrive(moved(clusteredRows(100, COLUMNS, 60 + i), Math.min(4, 0.15 * i)))
     }
-    expect(learner.counters.sketchUpdates).toBeGreaterThanOrEqual(1)
+    expect(updater.counters.sketchUpdates).toBeGreaterThanOrEqual(1)
     // silent once they have followed
-    const updates = learner.counters.sketchUpdates
-    for (let i = 0; i < 10; i++) learner.arrive(moved(clusteredRows(100, COLUMNS, 160 + i), 4))
-    expect(learner.counters.sketchUpdates - updates).toBeLessThanOrEqual(3)
+    const updates = updater.counters.sketchUpdates
+    for (let i = 0; i < 10; i++) updater.arrive(moved(clusteredRows(100, COLUMNS, 160 + i), 4))
+    expect(updater.counters.sketchUpdates - updates).toBeLessThanOrEqual(3)
   })
 
   it('are no stray rows, though they are said to be normal', () => {
@@ -108,10 +108,10 @@ describe('landmarks', () => {
       )
     }
     const strayLandmarks = (count: number): number => {
-      const learner = createLearner(saved, { learning: growing })
-      learner.arrive(concatRows([clusteredRows(100, COLUMNS, 3), stray(count)]), { assumeNormal: true })
-      learner.endRound()
-      const { data, rows } = landmarksOf(learner)
+      const updater = createOnlineUpdater(saved, { learning: growing })
+      updater.arrive(concatRows([clusteredRows(100, COLUMNS, 3), stray(count)]), { assumeNormal: true })
+      updater.endRound()
+      const { data, rows } = landmarksOf(updater)
       return Array.from({ length: rows }, (_, j) => data[j * COLUMNS]!).filter((v) => v > 50).length
     }
     expect(strayLandmarks(3)).toBe(0)

@@ -11,7 +11,7 @@ import { kMeans } from '../../src/clustering/k-means.js'
 import {
   calibrateThreshold,
   checkParameters,
-  createLearner,
+  createOnlineUpdater,
   createScoreWorkspace,
   type DetectorModel,
   fitDetector,
@@ -75,17 +75,17 @@ describe.skipIf(absent)('a mode that training lacked', () => {
         onePacketRule: null,
         provenance: { oddflowVersion: '0.1.0', seed: 1, dataSha256: 'ab'.repeat(32), rows: 1000 },
       }
-      const learner = createLearner(saved)
+      const updater = createOnlineUpdater(saved)
       for (let i = 0; i < 500; i += 50) {
         const others = takeRows(train, outside.slice(1000 + i, 1050 + i))
-        learner.arrive(concatRows([others, takeRows(train, inside.slice(i, i + 50))]), { assumeNormal: true })
+        updater.arrive(concatRows([others, takeRows(train, inside.slice(i, i + 50))]), { assumeNormal: true })
       }
-      learner.endRound()
+      updater.endRound()
       return [
         {
           whole: auc(whole, normal, novel),
           frozen: auc(detector, normal, novel),
-          updated: auc(learner.saved().detector, normal, novel),
+          updated: auc(updater.saved().detector, normal, novel),
         },
       ]
     })

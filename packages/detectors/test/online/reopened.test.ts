@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { LearnedState, LearningOptions, SavedModel } from '../../src/index.js'
-import { createLearner, decodeModelFile, encodeModelFile } from '../../src/index.js'
+import { createOnlineUpdater, decodeModelFile, encodeModelFile } from '../../src/index.js'
 import { totalMass } from '../../src/online/mixture-statistics.js'
 import { sampleModel, sampleRows } from '../model-file/sample.js'
 
@@ -16,13 +16,13 @@ const known = ({ base, reservoir }: LearnedState) =>
   totalMass(base) + reservoir.numbers.reduce((sum, weight) => sum + weight, 0)
 
 function learnt(saved: SavedModel, learning: LearningOptions, seed: number, rows: number) {
-  const learner = createLearner(saved, { learning })
-  const before = totalMass(learner.saved().learned!.statistics)
-  const report = learner.arrive(sampleRows(seed, rows), { assumeNormal: true })
-  learner.endRound()
-  const after = learner.saved()
+  const updater = createOnlineUpdater(saved, { learning })
+  const before = totalMass(updater.saved().learned!.statistics)
+  const report = updater.arrive(sampleRows(seed, rows), { assumeNormal: true })
+  updater.endRound()
+  const after = updater.saved()
   expect(report.rounds.every(({ refused }) => !refused)).toBe(true)
-  const { learnt: counted, componentsRemoved: removed } = learner.counters
+  const { learnt: counted, componentsRemoved: removed } = updater.counters
   return { after, before, mass: totalMass(after.learned!.statistics), counted, removed }
 }
 
@@ -36,7 +36,7 @@ describe.each(KINDS)('a learned state under other options, %o', (options) => {
 
   it('forgets no row for a smaller reservoir', () => {
     const smaller = { reservoirRows: 10, calibrationRows: 10, heldRows: 1 }
-    const opened = createLearner(first.after, { learning: smaller })
+    const opened = createOnlineUpdater(first.after, { learning: smaller })
     const reopened = opened.saved().learned!
     expect(reopened.reservoir.rows.rows).toBe(10)
     expect(reopened.calibration.rows).toBe(10)
@@ -52,6 +52,6 @@ describe.each(KINDS)('a learned state under other options, %o', (options) => {
   })
 
   it('is the same for the same options', () => {
-    expect(encodeModelFile(createLearner(first.after).saved())).toEqual(encodeModelFile(first.after))
+    expect(encodeModelFile(createOnlineUpdater(first.after).saved())).toEqual(encodeModelFile(first.after))
   })
 })

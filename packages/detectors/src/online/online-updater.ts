@@ -1,8 +1,8 @@
 /**
- * Learner: updates a model with arriving rows, in batches of any size; the model can be read at any time. A round ends
- * after a fixed number of rows (learning-round.ts). One that the guard refuses, or whose sums overflow, is undone with
- * its batches. The same calls on the same model give the same bytes on every machine. A learner is mutable and serves
- * one caller.
+ * OnlineUpdater: updates a model with arriving rows, in batches of any size; the model can be read at any time. A round
+ * ends after a fixed number of rows (learning-round.ts). One that the guard refuses, or whose sums overflow, is undone
+ * with its batches. The same calls on the same model give the same bytes on every machine. An updater is mutable and
+ * serves one caller.
  */
 
 import {
@@ -140,8 +140,8 @@ function reopenLearning(
 
 const COUNTED = Object.keys(NONE_COUNTED) as (keyof ArrivalCounts)[]
 
-/** Options of `createLearner`. */
-export interface BeginLearnerOptions {
+/** Options of `createOnlineUpdater`. */
+export interface OnlineUpdaterOptions {
   /** How to learn. A model that was updated before keeps its options except those given here. */
   readonly learning?: LearningOptions
   /** Seed, for a model that was not updated before; default 1. */
@@ -152,7 +152,7 @@ export interface BeginLearnerOptions {
   readonly knownNovel?: Matrix | MatrixLike
 }
 
-/** Options of rows that arrive at a learner. */
+/** Options of rows that arrive at an updater. */
 export interface ArriveOptions {
   /** Learns every row as normal, even if the model finds it novel; default false. */
   readonly assumeNormal?: boolean
@@ -167,7 +167,7 @@ export interface StepReport extends ArrivalReport {
 }
 
 /** Updates a model with rows as they arrive. */
-export interface Learner {
+export interface OnlineUpdater {
   /**
    * Takes n × D rows, unscaled. The scores in the report are those before learning. Rows that are too large to learn
    * (learning-options.ts) are discarded.
@@ -187,7 +187,7 @@ export interface Learner {
  * Throws ArgumentError for a detector that cannot be updated or whose numbers are too large, for invalid options, and
  * for training or known-novel rows that are too large to learn.
  */
-export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}): Learner {
+export function createOnlineUpdater(saved: SavedModel, given: OnlineUpdaterOptions = {}): OnlineUpdater {
   const model = learningModel(saved.detector)
   checkLearnableModel(model)
   const first = firstState(saved, model, given)
@@ -266,7 +266,7 @@ export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}
 }
 
 /** The state that learning begins or goes on with. */
-function firstState(saved: SavedModel, model: LearningModel, given: BeginLearnerOptions): LearnedState {
+function firstState(saved: SavedModel, model: LearningModel, given: OnlineUpdaterOptions): LearnedState {
   const { seed = 1, trainingRows, knownNovel } = given
   const before = saved.learned
   if (before !== undefined) {

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import {
   calibrateThreshold,
   checkParameters,
-  createJournallingLearner,
-  createLearner,
+  createJournallingUpdater,
+  createOnlineUpdater,
   createScoreWorkspace,
   type DetectorOptions,
   decodeModelFile,
@@ -95,13 +95,13 @@ describe.each(DETECTORS)('learning on with %s', (_, options) => {
   })
 
   it('writes a file that reads back, and goes on from it as if it had not stopped', () => {
-    const whole = createLearner(saved, { learning, seed: 4 })
+    const whole = createOnlineUpdater(saved, { learning, seed: 4 })
     whole.arrive(part(stream, 0, 200), { period: 1 })
     const middle = encodeModelFile(whole.saved())
     expect(encodeModelFile(decodeModelFile(middle))).toEqual(middle)
     expect(decodeModelFile(middle)).toEqual(whole.saved())
     whole.arrive(part(stream, 200, 400), { period: 2 })
-    const again = createLearner(decodeModelFile(middle))
+    const again = createOnlineUpdater(decodeModelFile(middle))
     again.arrive(part(stream, 200, 400), { period: 2 })
     expect(encodeModelFile(again.saved())).toEqual(encodeModelFile(whole.saved()))
     expect(encodeModelFile(saved)).not.toEqual(
@@ -110,17 +110,17 @@ describe.each(DETECTORS)('learning on with %s', (_, options) => {
   })
 
   it('learns a mode that it is told is normal, and forgets nothing for it', () => {
-    const learner = createLearner(saved, { learning })
+    const updater = createOnlineUpdater(saved, { learning })
     const mode = newMode(300)
     // unguarded, what is far from every landmark may be normal, which is what the guard is for
     if (options.supportGuard !== false) expect(novelShare(saved, newMode(100, 9))).toBe(1)
     for (let i = 0; i < 300; i += 60) {
-      learner.arrive(concatRows([part(mode, i, i + 60), clusteredRows(60, COLUMNS, i)]), {
+      updater.arrive(concatRows([part(mode, i, i + 60), clusteredRows(60, COLUMNS, i)]), {
         assumeNormal: true,
       })
     }
-    learner.endRound()
-    const updated = learner.saved()
+    updater.endRound()
+    const updated = updater.saved()
     expect(novelShare(updated, newMode(100, 9))).toBeLessThan(0.2)
     expect(novelShare(updated, clusteredRows(200, COLUMNS, 50))).toBeLessThan(0.15)
     // what is neither stays novel
@@ -135,14 +135,14 @@ describe.each(DETECTORS)('learning on with %s', (_, options) => {
 
   it('replays a journal to the same bytes, and undoes steps', () => {
     const lines: string[] = []
-    const learner = createJournallingLearner(saved, { learning, seed: 2 }, (line) => lines.push(line))
+    const updater = createJournallingUpdater(saved, { learning, seed: 2 }, (line) => lines.push(line))
     const files: Uint8Array[] = []
     for (let i = 0; i < 400; i += 50) {
-      learner.arrive(part(stream, i, i + 50), { period: i / 50 })
-      files.push(encodeModelFile(learner.saved()))
+      updater.arrive(part(stream, i, i + 50), { period: i / 50 })
+      files.push(encodeModelFile(updater.saved()))
     }
-    learner.endRound()
-    expect(encodeModelFile(replayJournal(saved, lines))).toEqual(encodeModelFile(learner.saved()))
+    updater.endRound()
+    expect(encodeModelFile(replayJournal(saved, lines))).toEqual(encodeModelFile(updater.saved()))
     expect(encodeModelFile(replayJournal(saved, lines, 3))).toEqual(files[2])
     expect(encodeModelFile(replayJournal(saved, lines, 0)).length).toBeGreaterThan(0)
     const forged = lines.map((line, i) =>
@@ -160,22 +160,22 @@ describe('the ways of a row', () => {
 
   it('learns nothing of novel rows that are disregarded or on hold', () => {
     for (const novel of ['disregard', 'hold'] as const) {
-      const learner = createLearner(saved, { learning: { ...quiet, novel } })
-      const report = learner.arrive(newMode(50))
+      const updater = createOnlineUpdater(saved, { learning: { ...quiet, novel } })
+      const report = updater.arrive(newMode(50))
       expect(report.learnt).toBe(0)
       expect(novel === 'hold' ? report.held : report.disregarded).toBe(50)
-      const { weights } = (learner.saved().detector as LearningModel).mixture
+      const { weights } = (updater.saved().detector as LearningModel).mixture
       expect(weights.length).toBe((saved.detector as LearningModel).mixture.weights.length)
-      expect(novelShare(learner.saved(), newMode(50, 6))).toBe(1)
+      expect(novelShare(updater.saved(), newMode(50, 6))).toBe(1)
     }
   })
 
   it('confirms what comes back in other periods, and not what comes at once', () => {
     const learning: LearningOptions = { ...quiet, confirmRows: 6, confirmPeriods: 3 }
-    const burst = createLearner(saved, { learning })
+    const burst = createOnlineUpdater(saved, { learning })
     burst.arrive(newMode(200), { period: 1 })
     expect(burst.counters.confirmed).toBe(0)
-    const steady = createLearner(saved, { learning })
+    const steady = createOnlineUpdater(saved, { learning })
     for (let period = 1; period <= 4; period++) steady.arrive(newMode(10, period), { period })
     expect(steady.counters.confirmed).toBeGreaterThanOrEqual(6)
     steady.endRound()
@@ -185,9 +185,9 @@ describe('the ways of a row', () => {
   it('adds up no bursts that have nothing to do with one another', () => {
     const learning: LearningOptions = { ...quiet, confirmRows: 6, confirmPeriods: 3 }
     const confirmedAfter = (periods: readonly number[]): number => {
-      const learner = createLearner(saved, { learning })
-      for (const period of periods) learner.arrive(newMode(8, period), { period })
-      return learner.counters.confirmed
+      const updater = createOnlineUpdater(saved, { learning })
+      for (const period of periods) updater.arrive(newMode(8, period), { period })
+      return updater.counters.confirmed
     }
     expect(confirmedAfter([1, 2, 12, 13, 25, 40, 41])).toBe(0)
     expect(confirmedAfter([1, 3, 5])).toBeGreaterThanOrEqual(6)
@@ -197,18 +197,18 @@ describe('the ways of a row', () => {
   })
 
   it('counts every arrival once', () => {
-    const learner = createLearner(saved, { learning: { roundRows: 64, heldRows: 7 } })
+    const updater = createOnlineUpdater(saved, { learning: { roundRows: 64, heldRows: 7 } })
     let sum = 0
     for (let i = 0; i < 5; i++) {
-      const report = learner.arrive(concatRows([clusteredRows(37, COLUMNS, i), newMode(4, i)]))
+      const report = updater.arrive(concatRows([clusteredRows(37, COLUMNS, i), newMode(4, i)]))
       sum += report.learnt + report.held + report.disregarded + report.heldBack
     }
     expect(sum).toBe(5 * 41)
-    expect(learner.counters.arrived).toBe(5 * 41)
+    expect(updater.counters.arrived).toBe(5 * 41)
   })
 
   it('keeps to its caps', () => {
-    const learner = createLearner(saved, {
+    const updater = createOnlineUpdater(saved, {
       learning: {
         guard: null,
         roundRows: 30,
@@ -219,7 +219,7 @@ describe('the ways of a row', () => {
     })
     for (let i = 0; i < 12; i++) {
       const rows = newMode(30, i)
-      learner.arrive(
+      updater.arrive(
         matrixOf(
           30,
           COLUMNS,
@@ -227,7 +227,7 @@ describe('the ways of a row', () => {
         ),
         { assumeNormal: true },
       )
-      const { detector, learned } = learner.saved()
+      const { detector, learned } = updater.saved()
       const model = detector as LearningModel
       expect(model.mixture.weights.length).toBeLessThanOrEqual(
         Math.max(6, (saved.detector as LearningModel).mixture.weights.length),
@@ -235,12 +235,12 @@ describe('the ways of a row', () => {
       expect('embedding' in model && model.embedding.landmarks.rows).toBeLessThanOrEqual(40)
       expect(learned!.reservoir.rows.rows).toBeLessThanOrEqual(50)
     }
-    expect(learner.counters.componentsMerged + learner.counters.componentsRemoved).toBeGreaterThan(0)
+    expect(updater.counters.componentsMerged + updater.counters.componentsRemoved).toBeGreaterThan(0)
   })
 
   it('forgets by half-life', () => {
     const forgetting = { kind: 'exponential', halfLifeRows: 100 } as const
-    const learner = createLearner(saved, {
+    const updater = createOnlineUpdater(saved, {
       learning: {
         guard: null,
         forgetting,
@@ -248,21 +248,21 @@ describe('the ways of a row', () => {
         sketch: { kind: 'replace', rows: 10, everyRounds: 1 },
       },
     })
-    const stays = createLearner(saved, { learning: { guard: null, roundRows: 50 } })
+    const stays = createOnlineUpdater(saved, { learning: { guard: null, roundRows: 50 } })
     for (let i = 0; i < 1500; i += 50) {
-      learner.arrive(newMode(50, i), { assumeNormal: true })
+      updater.arrive(newMode(50, i), { assumeNormal: true })
       stays.arrive(newMode(50, i), { assumeNormal: true })
     }
-    const mass = learner.saved().learned!.statistics.masses.reduce((a, b) => a + b, 0)
+    const mass = updater.saved().learned!.statistics.masses.reduce((a, b) => a + b, 0)
     expect(mass).toBeLessThan(190)
     const old = clusteredRows(100, COLUMNS, 70)
-    expect(novelShare(learner.saved(), old)).toBeGreaterThan(0.5)
-    expect(novelShare(stays.saved(), old)).toBeLessThan(novelShare(learner.saved(), old))
+    expect(novelShare(updater.saved(), old)).toBeGreaterThan(0.5)
+    expect(novelShare(stays.saved(), old)).toBeLessThan(novelShare(updater.saved(), old))
   })
 
   it('keeps every row and begins from the training rows, as the loop of the text', () => {
     const rows = clusteredRows(TRAINING, COLUMNS)
-    const learner = createLearner(saved, {
+    const updater = createOnlineUpdater(saved, {
       trainingRows: rows,
       learning: {
         method: 2,
@@ -273,12 +273,12 @@ describe('the ways of a row', () => {
         novel: 'learn',
       },
     })
-    learner.arrive(clusteredRows(60, COLUMNS, 12))
-    const { learned } = learner.saved()
+    updater.arrive(clusteredRows(60, COLUMNS, 12))
+    const { learned } = updater.saved()
     expect(learned!.reservoir.rows.rows).toBe(TRAINING + 60)
     expect(learned!.base.masses.every((mass) => mass === 0)).toBe(true)
     expect(learned!.statistics.masses.reduce((a, b) => a + b, 0)).toBeCloseTo(TRAINING + 60, 6)
-    expect(() => createLearner(saved, { learning: { reservoirRows: 'all' } })).toThrow(/training rows/)
+    expect(() => createOnlineUpdater(saved, { learning: { reservoirRows: 'all' } })).toThrow(/training rows/)
   })
 })
 
@@ -288,12 +288,12 @@ describe.each(['full', 'diagonal'] as const)('an update of a gmm with %s covaria
     const before = (saved.detector as LearningModel).mixture as LearningMixture
     const training = clusteredRows(TRAINING, COLUMNS)
     const arrivals = clusteredRows(80, COLUMNS, 12)
-    const learner = createLearner(saved, {
+    const updater = createOnlineUpdater(saved, {
       trainingRows: training,
       // no round ends, so nothing but the step for what arrives has happened
       learning: { calibrationShare: 0, guard: null, roundRows: 1000, novel: 'disregard' },
     })
-    const { novel } = learner.arrive(arrivals)
+    const { novel } = updater.arrive(arrivals)
     const learnt = takeRows(
       arrivals,
       [...novel.keys()].filter((i) => novel[i] === 0),
@@ -311,7 +311,7 @@ describe.each(['full', 'diagonal'] as const)('an update of a gmm with %s covaria
       covariance === 'full'
         ? { means: full.means, covariances: mixtureCovariances(full) }
         : momentsOf(covariance, all, responsibilities, regularisation)
-    const after = (learner.detector as LearningModel).mixture as LearningMixture
+    const after = (updater.detector as LearningModel).mixture as LearningMixture
     const covariances =
       after.covarianceType === 'full' ? mixtureCovariances(after) : typedMixtureCovariances(after)
     const expectClose = (found: ArrayLike<number>, expected: ArrayLike<number>, scale = 0) => {
@@ -340,19 +340,19 @@ describe('the time of an arrival', () => {
     const training = middle(
       [1, 2, 3].map((seed) => millisOf(() => fitDetector(rows, parameters, createRng(seed)))),
     )
-    const learner = createLearner({ ...train(), detector: fitDetector(rows, parameters, createRng(1)) })
+    const updater = createOnlineUpdater({ ...train(), detector: fitDetector(rows, parameters, createRng(1)) })
     const arrivals = clusteredRows(300, COLUMNS, 5)
     const each = middle(
       [0, 1, 2].map((third) =>
         millisOf(() => {
           for (let i = 0; i < 100; i++) {
             const at = third * 100 + i
-            learner.arrive(part(arrivals, at, at + 1), { assumeNormal: true })
+            updater.arrive(part(arrivals, at, at + 1), { assumeNormal: true })
           }
         }),
       ),
     )
-    expect(learner.counters.rounds).toBe(3)
+    expect(updater.counters.rounds).toBe(3)
     expect(training / (each / 100)).toBeGreaterThan(10)
   })
 })
@@ -362,8 +362,8 @@ describe('the guard against poisoning', () => {
     const saved = train()
     const target = newMode(60, 5)
     const learning: LearningOptions = { roundRows: 60 }
-    const guarded = createLearner(saved, { learning, knownNovel: part(target, 0, 30) })
-    const open = createLearner(saved, { learning: { ...learning, guard: null } })
+    const guarded = createOnlineUpdater(saved, { learning, knownNovel: part(target, 0, 30) })
+    const open = createOnlineUpdater(saved, { learning: { ...learning, guard: null } })
     const before = encodeModelFile({ ...guarded.saved(), learned: undefined as never })
     const report = guarded.arrive(target, { assumeNormal: true })
     expect(report.rounds[0]!.refused).toBe(true)
@@ -379,16 +379,16 @@ describe('the guard against poisoning', () => {
 
 describe('what cannot learn on', () => {
   it('is refused by name', () => {
-    expect(() => createLearner(train({ detector: 'nearest' }))).toThrow(
+    expect(() => createOnlineUpdater(train({ detector: 'nearest' }))).toThrow(
       /nearest cannot be updated row by row/,
     )
-    expect(() => createLearner(train({ detector: 'gmm', covariance: 'tied' }))).toThrow(/tied/)
+    expect(() => createOnlineUpdater(train({ detector: 'gmm', covariance: 'tied' }))).toThrow(/tied/)
     const saved = train()
-    expect(() => createLearner(saved, { learning: { roundRows: 0 } })).toThrow(/learning.roundRows/)
-    expect(() => createLearner(saved, { learning: { speed: 1 } as never })).toThrow(/learning.speed/)
-    expect(() => createLearner(saved).arrive(newMode(1), { period: -1 })).toThrow(/period/)
-    const learner = createLearner(saved)
-    learner.arrive(clusteredRows(120, COLUMNS, 2))
-    expect(() => createLearner(learner.saved(), { seed: 2 })).toThrow(/updated before/)
+    expect(() => createOnlineUpdater(saved, { learning: { roundRows: 0 } })).toThrow(/learning.roundRows/)
+    expect(() => createOnlineUpdater(saved, { learning: { speed: 1 } as never })).toThrow(/learning.speed/)
+    expect(() => createOnlineUpdater(saved).arrive(newMode(1), { period: -1 })).toThrow(/period/)
+    const updater = createOnlineUpdater(saved)
+    updater.arrive(clusteredRows(120, COLUMNS, 2))
+    expect(() => createOnlineUpdater(updater.saved(), { seed: 2 })).toThrow(/updated before/)
   })
 })
