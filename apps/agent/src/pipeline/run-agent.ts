@@ -303,7 +303,7 @@ function componentsOf(parts: Parts, server: AgentServer | null, vendors: VendorS
       trouble: devices.saveError,
       close: devices.save,
     },
-    fleet && { tick: fleet.tick, warnings: fleet.warnings, close: fleet.idle },
+    fleet && { tick: () => fleet.tick(), warnings: () => fleet.warnings(), close: () => fleet.idle() },
     { tick: () => vendors?.tick(devices?.table.all() ?? []) },
     { tick: upkeep.lookForUnjudged },
     keeper,
