@@ -36,7 +36,7 @@ export function readLines<T>(path: string, format: string, decode: (line: string
   return inFile(path, () => {
     requireSize(path, format, MAXIMUM_LINES_BYTES)
     const lines = readFileSync(path, 'utf8').split('\n')
-    if (lines.pop() !== '') throw new FormatError(format, 'the last line has no end')
+    if (lines.pop() !== '') throw new FormatError(format, 'the last line is cut off')
     return decodeLines(lines, format, decode)
   })
 }

@@ -24,7 +24,9 @@ export function checkShape<T>(shape: z.ZodType<T>, value: unknown, format: strin
   if (success) return data
   const [first] = error.issues
   const field = first?.path.join('.') ?? ''
-  throw new FormatError(format, `${field === '' ? format : field}: ${first?.message ?? 'is odd'}`, { field })
+  throw new FormatError(format, `${field === '' ? format : field}: ${first?.message ?? 'is invalid'}`, {
+    field,
+  })
 }
 
 /** UTF-16 units in a line. */

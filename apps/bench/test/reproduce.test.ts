@@ -137,7 +137,7 @@ describe('oddflow-bench reproduce', () => {
     const outcome = await runBench(args)
     expect(outcome.code).toBe(1)
     expect(outcome.stderr).toBe(
-      `oddflow-bench: blue: the rows are not those of the trials in ${trials}; give another --trials\n`,
+      `oddflow-bench: blue: the rows differ from those of the trials in ${trials}; give another --trials\n`,
     )
     expect(readFileSync(trials).equals(before)).toBe(true)
   }, 60_000)

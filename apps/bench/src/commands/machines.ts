@@ -148,7 +148,7 @@ function carriedReadings(lines: readonly RunnerLine[]): Reading[] {
     const key = workItemKey(line.work)
     if (seen.has(key)) throw new FormatError('result', `item ${line.index}: ${key} stands there twice`)
     seen.add(key)
-    if (!isComplete(line)) throw new FormatError('result', `item ${line.index}: is not what such work gives`)
+    if (!isComplete(line)) throw new FormatError('result', `item ${line.index}: does not fit its work`)
     return {
       format: 1,
       target: first.name,

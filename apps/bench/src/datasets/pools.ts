@@ -165,7 +165,7 @@ export function readPools(folder: string): { readonly normal: Matrix; readonly n
   const normal = readRows(join(folder, 'normal.npy'), record.dimension)
   const novel = readRows(join(folder, 'novel.npy'), record.dimension)
   if (hashMatrices([normal, novel]) !== record.rowsSha256) {
-    throw new DataError(`${folder}: the pools are not those of pool.json; run: oddflow-bench data prepare`)
+    throw new DataError(`${folder}: the pools differ from pool.json; run: oddflow-bench data prepare`)
   }
   return { normal, novel }
 }

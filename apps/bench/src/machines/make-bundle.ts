@@ -54,7 +54,7 @@ interface BundleOptions {
 export function makeBundle(options: BundleOptions): Bundle {
   const { folder, trials } = options
   if (existsSync(folder) && readdirSync(folder).length > 0) {
-    throw new FileError('file.exists', `${folder}: holds files already; give a new folder`, { field: folder })
+    throw new FileError('file.exists', `${folder}: is not empty; give a new folder`, { field: folder })
   }
   const files: Record<string, string> = {}
   const write = (path: string, bytes: Uint8Array): string => {
@@ -89,10 +89,10 @@ function load(
   { manifests, data }: BundleOptions,
 ): LoadedRepeat {
   const manifest = manifests.find(({ name }) => name === dataset)
-  if (manifest === undefined) throw new DataError(`${dataset}: there is no manifest of that name`)
+  if (manifest === undefined) throw new DataError(`${dataset}: no manifest has this name`)
   const loaded = loadRepeat(manifest, data, repeat, seed, features, trainRows)
   if (loaded.dataSha256 !== dataSha256) {
-    throw new DataError(`${dataset}, repeat ${repeat}: the rows are not those of the trial (hashes differ)`)
+    throw new DataError(`${dataset}, repeat ${repeat}: the rows differ from those of the trial (hashes)`)
   }
   return loaded
 }
@@ -125,7 +125,7 @@ function scoreItem(trial: Trial, { train, tests }: LoadedRepeat, write: Write): 
 
 function methodOf(trial: Trial): MethodName {
   if (isMethodName(trial.detector)) return trial.detector
-  throw new DataError(`${workKey(trial)}: there is no detector of that name`)
+  throw new DataError(`${workKey(trial)}: no detector has this name`)
 }
 
 /** Test rows that several items share are one file. */

@@ -165,11 +165,11 @@ export async function runProgram(
   const take = (text: string): void => {
     const line = decodeRunnerLine(text)
     if (line.kind === 'machine') {
-      if (machine !== null) throw new FormatError('result', 'described its machine twice')
-      if (line.bundleSha256 !== bundle.sha256) throw new FormatError('result', 'is of another bundle')
+      if (machine !== null) throw new FormatError('result', 'describes its machine twice')
+      if (line.bundleSha256 !== bundle.sha256) throw new FormatError('result', 'belongs to another bundle')
       machine = line
     } else if (machine === null) {
-      throw new FormatError('result', 'did not begin with its machine')
+      throw new FormatError('result', 'does not begin with its machine')
     } else if (line.kind === 'item') {
       const item = bundle.work.items[line.index]
       if (item === undefined || !asked.delete(line.index)) {
@@ -230,7 +230,7 @@ export class TargetError extends OddFlowError {
 /** Throws TargetError when a file is missing or the program did not come to its end. */
 export async function runEmulated(target: EmulatedTarget, options: ProgramOptions): Promise<TargetRun> {
   for (const path of [target.node, target.libraries]) {
-    if (!existsSync(path)) throw new TargetError('target', `${target.name}: ${path} is not there`)
+    if (!existsSync(path)) throw new TargetError('target', `${target.name}: ${path} not found`)
   }
   const args = [
     '-L',
@@ -393,7 +393,7 @@ export function completeRun(
   { machine, items, peakMemoryBytes, failure }: ProgramRun,
 ): TargetRun {
   if (failure !== null || machine === null) {
-    throw new TargetError('target', `${name}: ${failure ?? 'said nothing'}`)
+    throw new TargetError('target', `${name}: ${failure ?? 'no output'}`)
   }
   return { machine, items: items.map((item) => ({ ...item, peakMemoryBytes })) }
 }

@@ -52,7 +52,7 @@ function readingKey({ target, work }: Reading): string {
 export function readReadings(path: string): Reading[] {
   return readLines(path, 'readings', (line) => {
     const reading = parseShape(readingShape, line, 'reading')
-    if (!isComplete(reading)) throw new FormatError('reading', 'outcome: is not what such work gives')
+    if (!isComplete(reading)) throw new FormatError('reading', 'outcome: does not fit the work')
     return reading
   })
 }
@@ -161,7 +161,7 @@ function trialsOfReadings(readings: readonly Reading[], trials: readonly Trial[]
     const trial = trained.get(workKey(work))
     if (trial === undefined) throw new DataError(`${workKey(work)}: no trial of a machine that trained it`)
     if (trial.dataSha256 !== work.dataSha256) {
-      throw new DataError(`${workKey(work)}: the rows are not those of the trial (hashes differ)`)
+      throw new DataError(`${workKey(work)}: the rows differ from those of the trial (hashes)`)
     }
     if (trial.machine.name === reading.target) {
       if (reading.reach === 'local') return []

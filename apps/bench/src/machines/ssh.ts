@@ -63,7 +63,7 @@ exit "$s"`
 export async function runSsh(target: SshTarget, options: ProgramOptions): Promise<TargetRun> {
   const { name, bringNode, directory } = target
   if (bringNode !== undefined && !existsSync(bringNode)) {
-    throw new TargetError('target', `${name}: ${bringNode} is not there`)
+    throw new TargetError('target', `${name}: ${bringNode} not found`)
   }
   const scratch = openScratchFolder('oddflow-bench-ssh')
   try {

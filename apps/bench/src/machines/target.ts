@@ -93,7 +93,7 @@ function checkTargets(value: unknown): Target[] {
   const { targets } = checkShape(targetsFile, value, 'targets')
   const names = targets.map((one) => one.name)
   const twice = names.find((one, i) => names.indexOf(one) !== i)
-  if (twice !== undefined) throw new FormatError('targets', `${twice}: there are two targets of that name`)
+  if (twice !== undefined) throw new FormatError('targets', `${twice}: two targets have that name`)
   for (const one of targets) {
     if (one.kind === 'ssh' && one.node !== undefined && one.bringNode !== undefined) {
       throw new FormatError('targets', `${one.name}: node and bringNode exclude each other`, {
@@ -112,7 +112,8 @@ const MAXIMUM_BYTES = 100_000
 export function readTargets(path: string): Target[] {
   return inFile(path, () => {
     const { size } = statSync(path)
-    if (size > MAXIMUM_BYTES) throw new FormatError('targets', `${size} bytes are no list of targets`)
+    if (size > MAXIMUM_BYTES)
+      throw new FormatError('targets', `${size} bytes are too many for a list of targets`)
     const document = parseDocument(readFileSync(path, 'utf8'), { prettyErrors: true, uniqueKeys: true })
     const [problem] = [...document.errors, ...document.warnings]
     if (problem !== undefined) {

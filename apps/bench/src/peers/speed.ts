@@ -69,7 +69,7 @@ export function startLinePeer(
       throw new DataError(`${name}: ended without an answer: ${trouble.trim().split('\n').pop() ?? ''}`)
     }
     const refuse = (message: string): never => {
-      throw new DataError(`${name}: its answer is no JSON: ${message}`)
+      throw new DataError(`${name}: its answer is not JSON: ${message}`)
     }
     if (value.length > MAXIMUM_LINE) refuse('too long')
     return parseStrictJson(value, refuse).value

@@ -94,7 +94,7 @@ export function readTrials(path: string, keyOf: KeyOf = trialKey): Trial[] {
     requireSize(path, 'trials', MAXIMUM_FILE_BYTES)
     const bytes = readFileSync(path)
     if (wholeLines(bytes) !== bytes.length) {
-      throw new FormatError('trials', 'the last line has no end; resume the run that wrote it')
+      throw new FormatError('trials', 'the last line is cut off; resume the run that wrote it')
     }
     return parse(bytes, keyOf)
   })
@@ -168,7 +168,7 @@ function parse(bytes: Uint8Array, keyOf: KeyOf): Trial[] {
     const key = keyOf(trial)
     const before = lineOf.get(key)
     if (before !== undefined) {
-      throw new FormatError('trials', `there are two trials of ${key}: remove this line or line ${before}`)
+      throw new FormatError('trials', `two trials of ${key}: remove this line or line ${before}`)
     }
     lineOf.set(key, i + 1)
     return trial
@@ -230,7 +230,7 @@ export async function runIntoFile({
         const known = dataOf.get(dataKey(trial))
         if (known !== undefined && known !== trial.dataSha256) {
           throw new DataError(
-            `${trial.dataset}: the rows are not those of the trials in ${options.trials}; give another --trials`,
+            `${trial.dataset}: the rows differ from those of the trials in ${options.trials}; give another --trials`,
           )
         }
         file.append(trial)

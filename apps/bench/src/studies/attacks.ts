@@ -91,7 +91,7 @@ const pairManifest = z.object({
 export function pairsIn(folder: string, names: readonly string[] = PAIR_NAMES): string[] {
   return names.filter((pair) => {
     const isThere = existsSync(join(folder, pair))
-    if (!isThere) note(`left out: ${join(folder, pair)} is not there`)
+    if (!isThere) note(`left out: ${join(folder, pair)} not found`)
     return isThere
   })
 }

@@ -52,7 +52,7 @@ export async function measureWeek(
 ): Promise<WeekFigures['devices']> {
   const week = join(data, 'week')
   const flood = join(data, 'pairs', FLOOD)
-  if (!existsSync(flood)) note(`left out: ${flood} is not there`)
+  if (!existsSync(flood)) note(`left out: ${flood} not found`)
   const kinds = [
     ...(existsSync(flood) ? [{ attack: 'SYN flood', captures: readPair(flood).novel }] : []),
     ...labAttacks().map(({ kind, attack }) => ({ attack: kind, captures: [attack] })),

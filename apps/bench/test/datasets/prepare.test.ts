@@ -176,7 +176,7 @@ describe('preparePools', () => {
     const bytes = readFileSync(join(place, 'novel.npy'))
     bytes[bytes.length - 3] = (bytes[bytes.length - 3] ?? 0) ^ 1
     writeFileSync(join(place, 'novel.npy'), bytes)
-    expect(() => readPools(place)).toThrow(/not those of pool\.json/)
+    expect(() => readPools(place)).toThrow(/differ from pool\.json/)
   })
 })
 

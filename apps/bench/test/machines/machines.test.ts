@@ -69,7 +69,7 @@ describe('oddflow-bench machines', () => {
     )
     const outcome = await runBench([...args, '--detectors', 'nearest'])
     expect(outcome.code).toBe(1)
-    expect(outcome.stderr).toContain('oddflow-bench: arm: /nowhere/node is not there\n')
+    expect(outcome.stderr).toContain('oddflow-bench: arm: /nowhere/node not found\n')
     expect(outcome.stdout).toMatch(/^other: 1 of 1 /)
     expect(readReadings(readings).map(({ target }) => target)).toEqual(['other', 'other'])
   }, 60_000)

@@ -86,7 +86,7 @@ describe('what a program prints', () => {
     [
       'an item before its machine',
       'console.log(JSON.stringify({kind:"end",items:0,peakMemoryBytes:1}))',
-      /did not begin/,
+      /does not begin/,
     ],
     ['a number too large for JSON', 'console.log("{\\"kind\\":1e999}")', /kind/],
     ['a line without end', 'process.stdout.write("x".repeat(200_000) + "\\n")', /at most 65536/],
@@ -152,7 +152,5 @@ describe('what a program prints', () => {
 
 it('a bundle goes into a new folder alone', () => {
   expect(existsSync(bundle.folder)).toBe(true)
-  expect(() => makeSmallBundle(writeSmallWork(join(folder, 'third')), bundle.folder)).toThrow(
-    /holds files already/,
-  )
+  expect(() => makeSmallBundle(writeSmallWork(join(folder, 'third')), bundle.folder)).toThrow(/is not empty/)
 }, 60_000)

@@ -59,7 +59,7 @@ targets:
     [
       'names two alike',
       'format: 1\ntargets: [{name: a, kind: local}, {name: a, kind: local}]',
-      /a: there are two/,
+      /a: two targets/,
     ],
     ['has an unknown kind', 'format: 1\ntargets: [{name: a, kind: cloud}]', /targets\.0\.kind/],
     [

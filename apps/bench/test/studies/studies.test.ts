@@ -153,7 +153,7 @@ describe('a study', () => {
   it('week: the days after the first three, and says which attacks are not there', async () => {
     const outcome = await study('week')
     expect(outcome.code).toBe(0)
-    expect(outcome.stderr).toContain('dlinkhomehub_vs_synflood is not there')
+    expect(outcome.stderr).toContain('dlinkhomehub_vs_synflood not found')
     const [device, ...others] = figuresOf('week').devices
     expect(others).toEqual([])
     expect(device.days).toMatchObject([{ day: 'day4' }])
@@ -166,7 +166,7 @@ describe('a study', () => {
   it('attacks: without the pairs it has the lab alone', async () => {
     const outcome = await study('attacks')
     expect(outcome.code).toBe(0)
-    expect(outcome.stderr).toContain('huebridge_vs_wemolink is not there')
+    expect(outcome.stderr).toContain('huebridge_vs_wemolink not found')
     const { pairs, lab: kinds } = figuresOf('attacks')
     expect(pairs).toEqual([])
     expect(kinds.attacks).toHaveLength(5)
@@ -176,7 +176,7 @@ describe('a study', () => {
   it('pair-features: the feature sets of a pair by three methods, redrawn as they were', async () => {
     const outcome = await studyOf(withPair(), 'pair-features', '--seeds', '1')
     expect(outcome.code).toBe(0)
-    expect(outcome.stderr).toContain('dlinkhomehub_vs_synflood is not there')
+    expect(outcome.stderr).toContain('dlinkhomehub_vs_synflood not found')
     const { seeds, results } = figuresOf('pair-features')
     expect(seeds).toBe(1)
     expect(results).toHaveLength(2 * 12)
