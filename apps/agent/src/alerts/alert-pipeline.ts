@@ -156,6 +156,32 @@ const MAXIMUM_KINDS = 2048
 const LEAST_KINDS = 128
 const ROW_BYTES = 2 * 1_048_576
 
+function openAggregator(
+  { windowSeconds, kindsPerDevice }: FoldSettings,
+  dimension: number,
+  emit: (alert: Alert) => void,
+) {
+  const rows = Math.floor(ROW_BYTES / (8 * dimension))
+  const maximumKinds = Math.max(LEAST_KINDS, Math.min(MAXIMUM_KINDS, rows))
+  return createAggregator({ windowMicros: windowSeconds * 1_000_000, kindsPerDevice, maximumKinds, emit })
+}
+
+/** The incident that an alert belongs to, and the answer that mutes it. */
+function gather(
+  made: Alert,
+  isNovel: boolean,
+  endMicros: number,
+  { incidents, answers }: Pick<AlertPipelineOptions, 'incidents' | 'answers'>,
+): Pick<Alert, 'incident' | 'muted'> {
+  const isNormal = !isNovel || answers?.isNormalFact(made) === true
+  const incident = isNormal ? null : (incidents?.note(made, endMicros) ?? null)
+  // one that is not reported gathers evidence all the same: it may become another kind
+  const mutedBy = incident === null ? null : (incidents?.mutedBy(incident) ?? null)
+  const muted = isNormal ? 'normal' : mutedBy
+  if (muted !== null) answers?.noteSilenced()
+  return { ...(incident === null ? {} : { incident }), ...(muted === null ? {} : { muted }) }
+}
+
 /** An alert of each novel record, unless it is suppressed; counted with alike ones, encoded, appended to the log. */
 export function createAlertPipeline(options: AlertPipelineOptions) {
   const { context, log, interfaceName } = options
@@ -185,16 +211,7 @@ export function createAlertPipeline(options: AlertPipelineOptions) {
     if (alert.muted !== undefined) log.append(encodeEve(alert, interfaceName, explanation, null, names))
     else put(encodeEve(alert, interfaceName, explanation, options.keepEvidence?.(alert) ?? null, names))
   }
-  const rowsOfKinds = Math.floor(ROW_BYTES / (8 * options.dimension))
-  const aggregator =
-    options.fold === null
-      ? null
-      : createAggregator({
-          windowMicros: options.fold.windowSeconds * 1_000_000,
-          kindsPerDevice: options.fold.kindsPerDevice,
-          maximumKinds: Math.max(LEAST_KINDS, Math.min(MAXIMUM_KINDS, rowsOfKinds)),
-          emit,
-        })
+  const aggregator = options.fold === null ? null : openAggregator(options.fold, options.dimension, emit)
   const take = (record: FlowRecord, verdict: AlertGrounds, clockMicros = 0): void => {
     totals.raised++
     if (!verdict.novel) totals.answered++
@@ -209,17 +226,7 @@ export function createAlertPipeline(options: AlertPipelineOptions) {
       totals.suppressed++
       return
     }
-    const isNormal = !verdict.novel || options.answers?.isNormalFact(made) === true
-    const incident = isNormal ? null : (options.incidents?.note(made, endMicros) ?? null)
-    // one that is not reported gathers evidence all the same: it may become another kind
-    const mutedBy = incident === null ? null : (options.incidents?.mutedBy(incident) ?? null)
-    const muted = isNormal ? 'normal' : mutedBy
-    if (muted !== null) options.answers?.noteSilenced()
-    const alert = {
-      ...made,
-      ...(incident === null ? {} : { incident }),
-      ...(muted === null ? {} : { muted }),
-    }
+    const alert = { ...made, ...gather(made, verdict.novel, endMicros, options) }
     if (aggregator === null) emit(alert)
     else aggregator.add(alert, endMicros)
   }

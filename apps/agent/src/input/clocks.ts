@@ -2,7 +2,7 @@
 import { uptime } from 'node:os'
 import type { Device, DeviceState } from '../devices/device.js'
 
-interface ClockChange {
+export interface ClockChange {
   /** By which the wall clock was set, forward or back; 0: it was not. */
   readonly setMicros: number
   readonly suspendedSeconds: number

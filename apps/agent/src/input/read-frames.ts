@@ -48,6 +48,32 @@ export interface FrameInput {
  * kernel's buffer or in the pipe are dropped too: those that the kernel received less those that were processed.
  */
 
+/** What a recorder's counts say of packets that were not processed. */
+function createLosses({ interface: name, filter }: Pick<LiveInputOptions, 'interface' | 'filter'>) {
+  /** The kernel also counts packets that came before the filter was in force, and some of 'any' twice. */
+  const isExact = filter === null && name !== 'any'
+  const countsOf = ({ counts }: LiveSource) => {
+    const dropped = counts.droppedByKernel ?? 0
+    const recorded = (counts.captured ?? 0) + dropped
+    // Linux counts a packet of the loopback interface when it leaves and when it comes
+    const received = Math.floor((counts.received ?? 0) / (name === 'lo' ? 2 : 1))
+    return { dropped, recorded, received }
+  }
+  return {
+    /** @param processed - frames of a recorder that has ended; null while it records */
+    dropsOf(source: LiveSource, processed: number | null): number {
+      const { dropped, recorded, received } = countsOf(source)
+      return processed === null ? dropped : Math.max(dropped, (isExact ? received : recorded) - processed)
+    },
+    /** Packets in no counter at most, of a recorder that has ended. */
+    uncounted(source: LiveSource, hasTold: boolean): number {
+      const { recorded, received } = countsOf(source)
+      if (!hasTold) return DEFAULT_KERNEL_BUFFER_FRAMES
+      return isExact ? 0 : Math.max(0, Math.min(received - recorded, DEFAULT_KERNEL_BUFFER_FRAMES))
+    },
+  }
+}
+
 interface LiveInputOptions {
   readonly interface: string
   readonly filter: string | null
@@ -67,6 +93,8 @@ const BEGUN_MILLIS = 1000
 function liveInput(options: LiveInputOptions): FrameInput {
   const { clock, log, interface: name } = options
   const stopping = new AbortController()
+  const filter = options.filter === null ? {} : { filter: options.filter }
+  const recorder = { interface: name, ...filter, batchFrames: BATCH_FRAMES }
   const heartbeat = createHeartbeat(name, clock)
   let current: LiveSource | null = null
   let stopped: { readonly source: LiveSource; readonly counts: LiveSource['counts'] } | null = null
@@ -76,20 +104,7 @@ function liveInput(options: LiveInputOptions): FrameInput {
   let processed = 0
   let isAbandoned = false
 
-  /** The kernel also counts packets that came before the filter was in force, and some of 'any' twice. */
-  const isExact = options.filter === null && name !== 'any'
-  const countsOf = ({ counts }: LiveSource) => {
-    const dropped = counts.droppedByKernel ?? 0
-    const recorded = (counts.captured ?? 0) + dropped
-    // Linux counts a packet of the loopback interface when it leaves and when it comes
-    const received = Math.floor((counts.received ?? 0) / (name === 'lo' ? 2 : 1))
-    return { dropped, recorded, received }
-  }
-  const dropsOf = (source: LiveSource, hasEnded: boolean): number => {
-    const { dropped, recorded, received } = countsOf(source)
-    return hasEnded ? Math.max(dropped, (isExact ? received : recorded) - processed) : dropped
-  }
-
+  const { dropsOf, uncounted } = createLosses(options)
   async function* framesOf(source: LiveSource): AsyncGenerator<FrameBatch> {
     for await (const batch of source) {
       const { count } = batch
@@ -108,12 +123,7 @@ function liveInput(options: LiveInputOptions): FrameInput {
     let hasRecorded = false
     try {
       while (!stopping.signal.aborted) {
-        const source = openLive({
-          interface: name,
-          ...(options.filter === null ? {} : { filter: options.filter }),
-          batchFrames: BATCH_FRAMES,
-          signal: stopping.signal,
-        })
+        const source = openLive({ ...recorder, signal: stopping.signal })
         current = source
         processed = 0
         void source.begun
@@ -135,7 +145,7 @@ function liveInput(options: LiveInputOptions): FrameInput {
           if (!(error instanceof LiveCaptureError) || isHopeless(error, hasRecorded)) throw error
           reason = error.message
         } finally {
-          earlierDrops += dropsOf(source, true)
+          earlierDrops += dropsOf(source, processed)
           current = null
         }
         if (stopping.signal.aborted) return
@@ -156,21 +166,20 @@ function liveInput(options: LiveInputOptions): FrameInput {
     liveness: 'live',
     waits: false,
     interfaceName: name,
-    kernelDrops: () => earlierDrops + (current === null ? 0 : dropsOf(current, isAbandoned)),
+    kernelDrops: () =>
+      earlierDrops + (current === null ? 0 : dropsOf(current, isAbandoned ? processed : null)),
     interruptions: () => interruptions,
     trouble: heartbeat.trouble,
     complaints() {
       if (stopped === null) return []
       const { source, counts } = stopped
-      const left = (packets: number): string[] => [
-        `interface ${name}: at most ${packets} packets were left in the kernel's buffer and are in no counter`,
-      ]
       // counts that are told are another object
-      if (source.counts === counts) return left(DEFAULT_KERNEL_BUFFER_FRAMES)
-      const { recorded, received } = countsOf(source)
-      return isExact || received <= recorded
+      const most = uncounted(source, source.counts !== counts)
+      return most === 0
         ? []
-        : left(Math.min(received - recorded, DEFAULT_KERNEL_BUFFER_FRAMES))
+        : [
+            `interface ${name}: at most ${most} packets were left in the kernel's buffer and are in no counter`,
+          ]
     },
     stop() {
       if (current !== null && heartbeat.isRecording) stopped = { source: current, counts: current.counts }

@@ -90,12 +90,7 @@ export async function openDevices(
     ...(modelSettings?.per === 'group'
       ? { groupOf: createGroupOf(new Map(Object.entries(modelSettings.groups))) }
       : {}),
-    ...(models === null
-      ? {}
-      : {
-          isProven: models.isProven,
-          onEvicted: models.forget,
-        }),
+    ...(models === null ? {} : { isProven: models.isProven, onEvicted: models.forget }),
     onVerdict(record: FlowRecord, device: Device, novel: boolean): void {
       const isOfIncident =
         device.state !== 'watching' && incidents?.noteHeld(record, isNewContactOf(device, record)) === true
@@ -186,17 +181,12 @@ export function controlAnswers(
   }
   if (devices === null) return { devices, further }
   const { table, word, forecast } = devices
-  if (models === null) {
-    const describe = (device: Device): object => ({
-      forecast: forecast(device, null),
-      contacts: usualContactTexts(device, table),
-    })
-    return { devices: { table, word, describe }, further }
-  }
   const describe = (device: Device): object => {
-    const model = models.scopeReport(device.key)
+    const model = models?.scopeReport(device.key) ?? null
     const contacts = usualContactTexts(device, table)
-    return { model, isJudged: models.isJudged(device.key), forecast: forecast(device, model), contacts }
+    const ofModels = models === null ? {} : { model, isJudged: models.isJudged(device.key) }
+    return { ...ofModels, forecast: forecast(device, model), contacts }
   }
-  return { devices: { table, word, describe }, further: { ...further, ...modelRoutes(models) } }
+  const ofModels = models === null ? {} : modelRoutes(models)
+  return { devices: { table, word, describe }, further: { ...further, ...ofModels } }
 }

@@ -3,7 +3,7 @@ import type { AlertExplainer } from '../alerts/eve.js'
 import type { Settings } from '../config/settings.js'
 import type { ControlSocket } from '../devices/control-socket.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
-import { type CaptureClock, createClockWatch, secondsText } from '../input/clocks.js'
+import { type CaptureClock, type ClockChange, createClockWatch, secondsText } from '../input/clocks.js'
 import type { FrameInput } from '../input/read-frames.js'
 import type { ModelManager } from '../models/model-manager.js'
 import { createCondition, createPacketWarnings, createSilence } from './conditions.js'
@@ -90,20 +90,13 @@ export function createUpkeep(options: UpkeepOptions) {
   const lookAtClock = (): void => {
     const change = clockWatch.look()
     if (change === null) return
+    logClockChange(change, log)
     const { setMicros, suspendedSeconds, stoppedSeconds } = change
     if (setMicros !== 0) {
-      const direction = setMicros > 0 ? 'forward' : 'back'
-      log.warn(
-        `the clock was set ${direction} by ${secondsText(Math.abs(setMicros) / 1e6)}; open flows and learning continue`,
-      )
       // a file's packets have another clock, and a pipe's may
       if (input.liveness === 'live') watcher.clockSet(setMicros)
       records?.suppressions.clockSet(setMicros)
       options.onClockSet(setMicros)
-    }
-    if (suspendedSeconds > 0) log.info(`the machine was suspended for ${secondsText(suspendedSeconds)}`)
-    if (stoppedSeconds > 0) {
-      log.warn(`the agent did not run for ${secondsText(stoppedSeconds)} (stopped, or without a processor)`)
     }
     if (suspendedSeconds > 0 || stoppedSeconds > 0) {
       overload.resume()
@@ -138,6 +131,19 @@ export function createUpkeep(options: UpkeepOptions) {
     ],
     close: selfTest.end,
   }
+}
+
+function logClockChange(
+  { setMicros, suspendedSeconds, stoppedSeconds }: ClockChange,
+  log: Pick<OpeningEnvironment['log'], 'info' | 'warn'>,
+): void {
+  if (setMicros !== 0) {
+    const how = `${setMicros > 0 ? 'forward' : 'back'} by ${secondsText(Math.abs(setMicros) / 1e6)}`
+    log.warn(`the clock was set ${how}; open flows and learning continue`)
+  }
+  if (suspendedSeconds > 0) log.info(`the machine was suspended for ${secondsText(suspendedSeconds)}`)
+  if (stoppedSeconds > 0)
+    log.warn(`the agent did not run for ${secondsText(stoppedSeconds)} (stopped, or without a processor)`)
 }
 
 /** Of watched devices that have no model, nothing is reported. */

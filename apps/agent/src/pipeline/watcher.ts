@@ -76,6 +76,22 @@ export type Watcher = ReturnType<typeof createWatcher>
 
 const FILTERED_OUT = packetStatusCode('filtered-out')
 
+function nothingCounted() {
+  const noVerdicts = (): Record<VerdictRule, number> => ({ score: 0, 'one-packet': 0, 'not-judged': 0 })
+  return {
+    frames: 0,
+    judged: noVerdicts(),
+    novel: noVerdicts(),
+    /** Verdicts before the flow had ended. */
+    early: 0,
+    filtered: 0,
+    /** Packets that were left out in an overload. */
+    shed: 0,
+    /** The capture's time up to which packets have come (FlowExtractor); −Infinity before the first. */
+    latestMicros: Number.NEGATIVE_INFINITY,
+  }
+}
+
 /** By how much the packets' clock was set since a packet. */
 function createClockSteps() {
   const steps: { readonly packetNumber: number; readonly byMicros: number }[] = []
@@ -92,6 +108,31 @@ function createClockSteps() {
   }
 }
 
+/** Leaves packets out in an overload, and counts them. */
+function createShedding(overload: Overload, hashSeed: number, counts: { shed: number }) {
+  const sourceHash = (of: PacketBatch, i: number): number =>
+    endpointHash(of.sourceAddress, 4 * i, of.sourcePort[i], hashSeed)
+  const destinationHash = (of: PacketBatch, i: number): number =>
+    endpointHash(of.destinationAddress, 4 * i, of.destinationPort[i], hashSeed)
+  return {
+    admitsFlow(of: PacketBatch, i: number): boolean {
+      if (overload.admitsAll || overload.admits(sourceHash(of, i), destinationHash(of, i))) return true
+      counts.shed++
+      return false
+    },
+    /** Those of open flows, where it has come so far. */
+    leaveOut(of: PacketBatch): void {
+      if (!overload.shedsOpenFlows) return
+      for (let i = 0; i < of.count; i++) {
+        if (of.status[i] !== PACKET_OK) continue
+        if (!overload.sheds(sourceHash(of, i), destinationHash(of, i))) continue
+        of.status[i] = FILTERED_OUT
+        counts.shed++
+      }
+    },
+  }
+}
+
 export function createWatcher(options: WatcherOptions) {
   const { decider, filter, overload, hashSeed } = options
   const { contract, row } = decider
@@ -101,19 +142,7 @@ export function createWatcher(options: WatcherOptions) {
     joinFragments: view.joinFragments,
     hashSeed,
   })
-  const noVerdicts = (): Record<VerdictRule, number> => ({ score: 0, 'one-packet': 0, 'not-judged': 0 })
-  const counts = {
-    frames: 0,
-    judged: noVerdicts(),
-    novel: noVerdicts(),
-    /** Verdicts before the flow had ended. */
-    early: 0,
-    filtered: 0,
-    /** Packets that were left out in an overload. */
-    shed: 0,
-    /** The capture's time up to which packets have come (FlowExtractor); −Infinity before the first. */
-    latestMicros: Number.NEGATIVE_INFINITY,
-  }
+  const counts = nothingCounted()
   const steps = createClockSteps()
   const decide = (record: FlowRecord, early: boolean): void => {
     const decision = decider.decide(record)
@@ -127,21 +156,13 @@ export function createWatcher(options: WatcherOptions) {
     else if (decision.answered === undefined) return
     options.onNovel(record, { ...decision, early }, clockMicros)
   }
-  const sourceHash = (of: PacketBatch, i: number): number =>
-    endpointHash(of.sourceAddress, 4 * i, of.sourcePort[i], hashSeed)
-  const destinationHash = (of: PacketBatch, i: number): number =>
-    endpointHash(of.destinationAddress, 4 * i, of.destinationPort[i], hashSeed)
-  const admitsFlow = (by: Overload) => (of: PacketBatch, i: number) => {
-    if (by.admitsAll || by.admits(sourceHash(of, i), destinationHash(of, i))) return true
-    counts.shed++
-    return false
-  }
+  const shedding = overload === undefined ? null : createShedding(overload, hashSeed, counts)
   const extractor = createFlowExtractor({
     contract,
     row,
     hashSeed,
     memoryBytes: options.memoryBytes,
-    ...(overload === undefined ? {} : { admitsFlow: admitsFlow(overload) }),
+    ...(shedding === null ? {} : { admitsFlow: shedding.admitsFlow }),
     onClockStep(byMicros, packetNumber) {
       steps.add(byMicros, packetNumber)
       options.onClockStep?.(byMicros)
@@ -154,15 +175,6 @@ export function createWatcher(options: WatcherOptions) {
   })
   const check = new PacketCheck({ dropDuplicates: options.dropDuplicates === true, hashSeed })
   const packets = extractor.createBatch(BATCH_FRAMES)
-  /** In an overload that open flows are left out for, too. */
-  const shedOpenFlows = (by: Overload): void => {
-    for (let i = 0; i < packets.count; i++) {
-      if (packets.status[i] !== PACKET_OK) continue
-      if (!by.sheds(sourceHash(packets, i), destinationHash(packets, i))) continue
-      packets.status[i] = FILTERED_OUT
-      counts.shed++
-    }
-  }
   return {
     counts,
     /** Of the packets that the filter let through. */
@@ -182,7 +194,7 @@ export function createWatcher(options: WatcherOptions) {
       }
       // behind it, so that an alert's packets are those of its flow
       options.onPackets?.(frames, packets)
-      if (overload?.shedsOpenFlows) shedOpenFlows(overload)
+      shedding?.leaveOut(packets)
       extractor.add(packets)
       counts.latestMicros = extractor.latestMicros
     },
