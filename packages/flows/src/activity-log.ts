@@ -2,9 +2,8 @@
  * ActivityLog: flows ordered by last activity. There is one log for half-open and one for established flows; if TCP
  * flows end when they close, also logs of closing and closed flows, by the time of that change.
  *
- * A packet appends its flow's number to the log, stores the entry's place in the flow's line, and marks the flow's
- * previous entry as dead: three stores without waiting, where a linked list would read and write the lines of four
- * other flows. The flow to end first is at the front, after dead entries; the order is exact.
+ * A packet appends its flow's number, stores the entry's place in the flow's line, and marks the flow's previous entry as
+ * dead: three stores, where a linked list would touch the lines of four other flows. The order is exact.
  *
  * A log that is full, or four times as long as its number of flows, is packed: live entries move to the front. At least
  * half of the log is then free, so packing costs an entry or two a packet. A walk along the log stores a jump at the

@@ -1,12 +1,9 @@
 /**
  * FlowCollector: collects whole flows from packets, for training, with the same tracker as scoring.
  *
- * It keeps every packet, because the duration and the length to cut at are quantiles over all flows: 60 bytes a packet
- * and about 150 a flow, within a stated number of bytes. Beyond it, training stops with an error, because leaving flows
- * out would change the quantiles unnoticed.
- *
- * Directional flows (the rules of the paper's authors) are collected by key, then sorted by time and split at the idle
- * timeout, as in the authors' code: extract-records.ts.
+ * It keeps every packet, because the duration and the length to cut at are quantiles over all flows: 60 bytes a packet and
+ * about 150 a flow. Beyond its memory, training stops with an error. Directional flows (the rules of the paper's authors)
+ * are collected by key, then sorted by time and split at the idle timeout (extract-records.ts).
  */
 import type { PacketBatch } from '@oddflow/capture'
 import {
@@ -34,13 +31,10 @@ import { checkCount, Gate } from './one-packet-rule.js'
 import { IP_BYTES, META, NUMBER, type PacketFields, SIZE, STAMP, TIME } from './packet-pass.js'
 
 /**
- * CollectedFlows: whole flows with all their packets, as plain columns, in order of their first packets.
- *
- * A FlowCollector makes them before the contract is known: duration and length are learned from them, and then they are
- * cut into records. Packets of flow f are `packetOffset[f]` up to `packetOffset[f + 1]`. Directional flows have the
- * order of the authors' code instead: by the first packet of their key, with the flows of one key together.
+ * CollectedFlows: whole flows with all their packets, as plain columns, in order of their first packets. Packets of flow f
+ * are `packetOffset[f]` up to `packetOffset[f + 1]`. Directional flows have the order of the authors' code: by the first
+ * packet of their key, with the flows of one key together.
  */
-
 export interface CollectedFlows {
   readonly count: number
   readonly identity: FlowIdentity

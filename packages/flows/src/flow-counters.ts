@@ -64,9 +64,10 @@ export function flowProtocolTable(protocols: readonly FlowProtocol[]): Uint8Arra
   return table
 }
 
-/** FlowSink: receives the flows of a tracker: the record cutter when scoring, the collector when training. */
-
-/** Receives the flows of a tracker. `flow` is a small number below `capacity`, reused after `end`. */
+/**
+ * Receives the flows of a tracker: the record cutter when scoring, the collector when training. `flow` is a small number
+ * below `capacity`, reused after `end`.
+ */
 export interface FlowSink {
   /** Bytes of its columns for one flow. */
   readonly bytesPerFlow: number

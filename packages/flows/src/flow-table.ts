@@ -1,14 +1,12 @@
 /**
  * FlowTable: finds the number of a packet's flow, in two or three cache lines.
  *
- * Open addressing with linear probing over one Int32Array of pairs (hash, flow + 1; 0 = empty), at most half full. A
- * removal moves the following entries back (Knuth 6.4, algorithm R), so there are no tombstones, and a table stays fast
- * after months of changes. The hash is keyed (core's halfSipHash13), so an attacker who chooses keys cannot lengthen
- * probes. Flows have small numbers, reused after their end; other parts keep columns under these numbers. Two logs
- * order them by last activity (activity-log.ts). Like every result, this order does not depend on the hash key.
+ * Open addressing with linear probing over pairs (hash, flow + 1; 0 = empty), at most half full. A removal moves the
+ * following entries back (Knuth 6.4, algorithm R), so there are no tombstones. The hash is keyed (core's halfSipHash13), so
+ * chosen keys cannot lengthen probes. Flows have small numbers, reused after their end; other columns have these numbers as
+ * indices. Logs order flows by last activity (activity-log.ts); no result depends on the hash key.
  *
- * Columns have room for `capacity` flows from the start (unwritten pages take no memory); the slots grow with the
- * number of flows, so that few flows stay close together in memory.
+ * Columns have room for `capacity` flows from the start; the slots grow, so that few flows stay close together in memory.
  */
 import { type ColumnSource, HEAP_COLUMNS, type PacketBatch } from '@oddflow/capture'
 import { halfSipHash13 } from '@oddflow/core'
@@ -33,12 +31,11 @@ import {
 /**
  * FlowEviction: chooses the flow to end without room for another flow or packet.
  *
- * For a new flow, first a closed and delivered one, which loses only its key. Then an idle one, then one that is
- * closing. Then, while more than a quarter of the open flows are half-open (one packet so far, or TCP with only bare
- * SYNs), the least recently active of those, so a flood ends its own flows. Otherwise, of the sixteen least recently
- * active flows, the one with most packets in its row: it loses least and frees most, and young flows live to have a
- * row. (Ending half-open flows whatever their share would starve them once the others fill the table: each new flow
- * would end the previous one before its second packet.)
+ * For a new flow first a closed and delivered one, which loses only its key, then an idle one, then a closing one. Then,
+ * while more than a quarter of the open flows are half-open (one packet, or TCP with only bare SYNs), the least recently
+ * active of those, so a flood ends its own flows. (Whatever their share, each new flow would end the previous one before
+ * its second packet.) Otherwise, of the sixteen least recently active flows, the one with most packets in its row: it loses
+ * least and frees most.
  */
 
 /** What `evict` is given where room is wanted for a new flow. */
@@ -123,21 +120,16 @@ export class FlowEviction {
 }
 
 /**
- * PacketPool: the feature set's data of the packets of every open record, in linked chunks of four.
- *
- * Most flows are short and a model may want long rows, so a fixed number of places a flow would be mostly unused. A
- * chunk holds four entries of some floats and words, as the feature set defines. A record's chunks are linked and
- * return to the free list when it ends. An entry is made for each of the first p packets, or for each window of a time
- * series.
- *
- * When scoring, columns have their full length from the start; unwritten pages take no memory.
+ * PacketPool: the feature set's entries of every open record (one for each of the first p packets, or for each window of a
+ * time series), in linked chunks of four, because most flows are short and rows may be long. A record's chunks return to
+ * the free list when it ends.
  */
 
 export const ENTRIES_PER_CHUNK = 4
 const CHUNK = ENTRIES_PER_CHUNK
 
 /**
- * In a pool's `state`: the first free chunk, or −1, and the number of chunks ever used; later ones were never written.
+ * In a pool's `state`: the first free chunk, or −1, and the number of chunks ever used.
  */
 const FREE = 0
 const TOUCHED = 1
@@ -263,7 +255,7 @@ export class FlowTable {
   lastSwapped = false
   /** Of each prepared packet, the flow that is probably its own, or -1. */
   readonly preparedFlow = new Int32Array(PREPARED_PACKETS)
-  /** Nobody reads it: it stands for what was read in advance. */
+  /** Keeps the reads in advance from being optimized away. */
   warmth = 0
   readonly #preparedHash = new Int32Array(PREPARED_PACKETS)
   readonly #space: ColumnSource
@@ -303,9 +295,8 @@ export class FlowTable {
   }
 
   /**
-   * Prepares `findPrepared` for up to PREPARED_PACKETS packets from `start` on: hashes their keys, and reads the memory
-   * that the lookups will read. Many flows do not fit into the nearest cache, and memory serves several independent
-   * reads at once, but not the dependent reads of a search.
+   * Prepares `findPrepared` for up to PREPARED_PACKETS packets from `start` on: hashes their keys and reads the memory of
+   * the lookups in advance, since memory serves independent reads at once, but not the dependent reads of a search.
    */
   prepare(batch: PacketBatch, start: number, count: number): void {
     const keys = this.#keys

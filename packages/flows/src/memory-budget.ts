@@ -94,11 +94,10 @@ export function cutterPoolBytes(
 /**
  * extractorMemory: divides a number of bytes between open flows and the entries of their rows.
  *
- * A flow needs its columns and, while its row is incomplete and made of entries, chunks of entries: one for a short
- * flow, more for a longer one. There are half as many chunks a flow as its longest record takes, from two to eight, and
- * enough in addition for one longest record, so ending other flows always makes room for it. Both have their full
- * length from the start: nothing is copied while traffic grows, the bytes are a bound at every moment, and unused parts
- * take no memory. (Only the slots of the hash table grow; they are counted together with those they replace.)
+ * A flow needs its columns and, while its row is incomplete, chunks of entries. There are half as many chunks a flow as its
+ * longest record takes, from two to eight, and enough in addition for one longest record. Both have their full length from
+ * the start, so the bytes are a bound at every moment; unused parts take no memory. (Only the slots of the hash table grow;
+ * they are counted together with those they replace.)
  */
 
 const MINIMUM_CHUNKS_PER_FLOW = 2

@@ -59,10 +59,8 @@ import {
 import { IAT, NUMBER, type PacketFields, STAMP, START as START_FIELD, TIME } from './packet-pass.js'
 
 /**
- * RecordEntries: the feature set's entries of every open record, and the row made from them.
- *
- * The entries of a record are linked in a PacketPool; its state (memory-budget.ts) has the first, the last and the
- * count. The feature set defines an entry (feature-sets/feature-extractor.ts).
+ * RecordEntries: the feature set's entries of every open record, and the row made from them. They are linked in a PacketPool;
+ * a record's state (memory-budget.ts) has the first, the last and the count.
  */
 
 const NONE = -1
@@ -176,7 +174,7 @@ export class RecordCutter implements FlowSink {
   readonly counts: RecordCounts = createRecordCounts()
   /** Bytes of the columns below for one flow. */
   readonly bytesPerFlow: number
-  /** Nobody reads it: it stands for what was read in advance. */
+  /** Keeps the reads in advance from being optimized away. */
   warmth = 0
   readonly #rule: CutRule
   readonly #maker: FeatureExtractor
