@@ -29,7 +29,7 @@ export interface FrameInput {
   /** Why nothing is recorded now, and has not been for some seconds; null while all is well. */
   trouble(): string | null
   /** Warnings for the end of the input. */
-  complaints(): readonly string[]
+  warnings(): readonly string[]
   /** Ends the frames: at once, or where there is `abandon` after those that have come. */
   stop(): void
   /** Frames given from now on are not processed and count as dropped. */
@@ -170,7 +170,7 @@ function liveInput(options: LiveInputOptions): FrameInput {
       earlierDrops + (current === null ? 0 : dropsOf(current, isAbandoned ? processed : null)),
     interruptions: () => interruptions,
     trouble: heartbeat.trouble,
-    complaints() {
+    warnings() {
       if (stopped === null) return []
       const { source, counts } = stopped
       // counts that are told are another object
@@ -291,7 +291,7 @@ function recordedInput(path: string): FrameInput {
     interruptions: () => 0,
     trouble: () => null,
     abandon: null,
-    complaints() {
+    warnings() {
       const { end } = source
       if (end === null) return []
       const lines = end.warnings.map((warning) => `${name}: ${warning}`)

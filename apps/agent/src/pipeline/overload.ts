@@ -132,14 +132,14 @@ const LONGEST_SECONDS = 600
  * a flow would be judged by packets from its midst: a false alarm for each that an attack has outlasted. A place for each
  * hash: a later flow takes the place of an earlier one.
  */
-export class RefusedFlows {
+export class ShedFlows {
   readonly #hashes = new Int32Array(PLACES)
   readonly #first = new Float64Array(PLACES).fill(Number.NEGATIVE_INFINITY)
   readonly #last = new Float64Array(PLACES).fill(Number.NEGATIVE_INFINITY)
   #latest = Number.NEGATIVE_INFINITY
 
   /** @param hash - 32 bits, the same for both directions */
-  refuse(hash: number, nowSeconds: number): void {
+  add(hash: number, nowSeconds: number): void {
     if (this.holds(hash, nowSeconds)) return
     const at = hash & (PLACES - 1)
     this.#hashes[at] = hash
@@ -148,7 +148,7 @@ export class RefusedFlows {
     this.#latest = nowSeconds
   }
 
-  /** Whether it was refused and goes on; a packet of it has come now. */
+  /** Whether it was left out and goes on; a packet of it has come now. */
   holds(hash: number, nowSeconds: number): boolean {
     const at = hash & (PLACES - 1)
     const goesOn =
@@ -203,7 +203,7 @@ const nothingDone = () => ({ judged: 0, shed: 0, flows: 0, workMillis: 0 })
 export class Overload {
   readonly #options: OverloadOptions
   readonly #pressure: Pressure
-  readonly #refused = new RefusedFlows()
+  readonly #shed = new ShedFlows()
   #nowSeconds = 0
   #steps = 0
   #times = 0
@@ -235,7 +235,7 @@ export class Overload {
 
   /** Any flow may begin: `admits` need not be asked. */
   get admitsAll(): boolean {
-    return this.#steps === 0 && !this.#refused.any(this.#nowSeconds)
+    return this.#steps === 0 && !this.#shed.any(this.#nowSeconds)
   }
 
   /** So far that open flows are left out, too. */
@@ -247,8 +247,8 @@ export class Overload {
   admits(sourceHash: number, destinationHash: number): boolean {
     const mask = (1 << Math.min(this.#steps, STEPS_OF_NEW)) - 1
     const hash = this.#hashOf(sourceHash, destinationHash)
-    if ((hash & mask) === 0) return !this.#refused.holds(hash, this.#nowSeconds)
-    this.#refused.refuse(hash, this.#nowSeconds)
+    if ((hash & mask) === 0) return !this.#shed.holds(hash, this.#nowSeconds)
+    this.#shed.add(hash, this.#nowSeconds)
     return false
   }
 

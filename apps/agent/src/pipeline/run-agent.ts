@@ -100,7 +100,7 @@ async function runWith(
         return run.take(frames)
       }),
     )
-    for (const line of input.complaints()) log.warn(line)
+    for (const line of input.warnings()) log.warn(line)
     upkeep.warnOfPackets()
     if (!settings.once && !stop.aborted) {
       log.info('the input has ended; waiting for a signal to stop')

@@ -135,13 +135,13 @@ describe('packets that a stopped recorder leaves', () => {
       if (drained >= drains) limit.abort()
       processed += count
     })
-    return { processed, drops: input.kernelDrops(), complaints: input.complaints() }
+    return { processed, drops: input.kernelDrops(), warnings: input.warnings() }
   }
   const told = (captured: number, received: number, dropped: number): string =>
     `${captured} packets captured\n${received} packets received by filter\n${dropped} packets dropped by kernel`
 
   it('are counted: those in the kernel, and those in the pipe that there is no time for', async () => {
-    const all = { processed: PACKETS, complaints: [] }
+    const all = { processed: PACKETS, warnings: [] }
     expect(await stopped(told(PACKETS, PACKETS, 0))).toEqual({ ...all, drops: 0 })
     expect(await stopped(told(PACKETS, PACKETS + 120, 20))).toEqual({ ...all, drops: 120 })
     expect(await stopped(told(PACKETS, 2 * (PACKETS + 120), 20), { name: 'lo' })).toEqual({
@@ -150,7 +150,7 @@ describe('packets that a stopped recorder leaves', () => {
     })
     const slow = await stopped(told(PACKETS, PACKETS + 120, 20), { drains: 1 })
     expect(slow.processed).toBeLessThan(PACKETS)
-    expect(slow).toMatchObject({ drops: PACKETS + 120 - slow.processed, complaints: [] })
+    expect(slow).toMatchObject({ drops: PACKETS + 120 - slow.processed, warnings: [] })
   })
 
   it('are told as at most so many where the kernel counts others too, or the recorder says nothing', async () => {
@@ -159,8 +159,8 @@ describe('packets that a stopped recorder leaves', () => {
     ]
     const counts = told(PACKETS, PACKETS + 120, 20)
     const all = { processed: PACKETS, drops: 20 }
-    expect(await stopped(counts, { filter: 'tcp' })).toEqual({ ...all, complaints: left('test0', 100) })
-    expect(await stopped(counts, { name: 'any' })).toEqual({ ...all, complaints: left('any', 100) })
-    expect(await stopped(null, { drains: 0 })).toMatchObject({ drops: 0, complaints: left('test0', 15_000) })
+    expect(await stopped(counts, { filter: 'tcp' })).toEqual({ ...all, warnings: left('test0', 100) })
+    expect(await stopped(counts, { name: 'any' })).toEqual({ ...all, warnings: left('any', 100) })
+    expect(await stopped(null, { drains: 0 })).toMatchObject({ drops: 0, warnings: left('test0', 15_000) })
   })
 })
