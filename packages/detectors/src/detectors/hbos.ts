@@ -506,9 +506,7 @@ export const hbos = standalone({
   options: ['bins'],
   field: 'histograms',
   hasMetadata: false,
-  wrap: (frame, histograms): HbosModel => ({ ...frame, histograms }),
-  partOf: (model: HbosModel) => model.histograms,
-  createWorkspace: (part) => createHistogramViews(part, LEAST_WIDTH),
+  createWorkspace: (part: ColumnHistograms) => createHistogramViews(part, LEAST_WIDTH),
   score(part, rows, out, views) {
     for (let i = 0; i < rows.rows; i++) out[i] = 0 - histogramView(views, 0, rows.data, i * part.low.cols)
     return out

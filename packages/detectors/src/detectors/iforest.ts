@@ -371,8 +371,6 @@ export const iforest = standalone({
   constants: ['subsampleRows'],
   field: 'isolationForest',
   hasMetadata: true,
-  wrap: (frame, isolationForest): IforestModel => ({ ...frame, isolationForest }),
-  partOf: (model: IforestModel) => model.isolationForest,
   createWorkspace: createIsolationForestWorkspace,
   score: scoreIsolationForest,
   check(value, { trees, subsampleRows }, field) {

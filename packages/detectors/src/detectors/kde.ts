@@ -138,8 +138,6 @@ export const kde = standalone({
   constants: ['quantileRows', 'maximumRows'],
   field: 'kernelDensity',
   hasMetadata: true,
-  wrap: (frame, kernelDensity): KdeModel => ({ ...frame, kernelDensity }),
-  partOf: (model: KdeModel) => model.kernelDensity,
   createWorkspace: createKernelDensityWorkspace,
   score: scoreKernelDensity,
   check(value, { maximumRows }, field) {

@@ -215,8 +215,6 @@ export const nearest = standalone({
   options: ['m', 'landmarks'],
   field: 'nearestLandmark',
   hasMetadata: false,
-  wrap: (frame, nearestLandmark): NearestModel => ({ ...frame, nearestLandmark }),
-  partOf: (model: NearestModel) => model.nearestLandmark,
   createWorkspace: createNearestLandmarkWorkspace,
   score: scoreNearestLandmark,
   check(value, { m }, field) {

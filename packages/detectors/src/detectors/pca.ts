@@ -199,8 +199,6 @@ export const pca = standalone({
     const varianceShare = components === null ? given.read('varianceShare') : null
     return { detector: 'pca', scaler: given.read('scaler'), varianceShare, components }
   },
-  wrap: (frame, principalComponents): PcaModel => ({ ...frame, principalComponents }),
-  partOf: (model: PcaModel) => model.principalComponents,
   createWorkspace: createPrincipalComponentsWorkspace,
   score: scorePrincipalComponents,
   check(value, { components }, field) {

@@ -27,8 +27,6 @@ interface StandaloneAlgorithm<Name extends DetectorName, Part, Workspace> {
   readonly hasMetadata: boolean
   /** Where options depend on each other. */
   readonly checkParameters?: (given: OptionReader) => ParametersOf<Name>
-  readonly wrap: (frame: ModelFrame<Name>, part: Part) => DetectorModel
-  readonly partOf: (model: never) => Part
   readonly createWorkspace: (part: Part, simd: boolean) => Workspace
   readonly score: (part: Part, rows: Matrix, out: Float64Array, workspace: Workspace) => Float64Array
   readonly check: (value: unknown, parameters: ParametersOf<Name>, field: string) => Part
@@ -63,7 +61,7 @@ export function fitStandalone<Name extends DetectorName, Part>(
 export function standalone<Name extends DetectorName, Part, Workspace>(
   a: StandaloneAlgorithm<Name, Part, Workspace>,
 ): DetectorDefinition {
-  const partOf = (model: DetectorModel): Part => a.partOf(model as never)
+  const partOf = (model: DetectorModel): Part => (model as unknown as Fields)[a.field] as Part
   const options: readonly OptionName[] = ['scaler', ...a.options]
   return {
     name: a.name,
@@ -95,7 +93,8 @@ export function standalone<Name extends DetectorName, Part, Workspace>(
           dimension,
         )
       }
-      return a.wrap({ kind: a.name, parameters, scaler, fitReport }, part)
+      const frame: ModelFrame<Name> = { kind: a.name, parameters, scaler, fitReport }
+      return { ...frame, [a.field]: part } as unknown as DetectorModel
     },
     encode: (model: DetectorModel) => a.encode(partOf(model)),
     decode: (file: ModelFileReader) => ({ [a.field]: a.decode(file) }),
