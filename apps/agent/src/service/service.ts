@@ -7,16 +7,7 @@ import type { Log } from '../log.js'
  * function for datagram sockets. The watchdog is fed only as long as `isStuck` says no.
  */
 
-export interface ServiceNotifier {
-  ready(): void
-  /** The settings are read again; `ready` follows. */
-  reloading(): void
-  stopping(): void
-  /** Feeds the watchdog, where there is one, unless the pipeline is stuck. Returns what ends it. */
-  feed(isStuck: (patienceMillis: number) => boolean): () => void
-  /** Resolves when all that was to be told has been. */
-  told(): Promise<void>
-}
+export type ServiceNotifier = NonNullable<ReturnType<typeof serviceNotifier>>
 
 const PATIENCE_MILLIS = 5000
 
@@ -26,7 +17,7 @@ export function serviceNotifier(
   pid: number,
   clock: Clock,
   log: Log,
-): ServiceNotifier | null {
+) {
   if (!environment.NOTIFY_SOCKET) return null
   const watchdogMillis = Number(environment.WATCHDOG_USEC ?? 0) / 1000
   const isWatched =
@@ -48,10 +39,12 @@ export function serviceNotifier(
   }
   return {
     ready: () => tell('READY=1', 'STATUS=watching'),
+    /** The settings are read again; `ready` follows. */
     reloading: () =>
       tell('RELOADING=1', `MONOTONIC_USEC=${Math.round(Number(process.hrtime.bigint() / 1000n))}`),
     stopping: () => tell('STOPPING=1', 'STATUS=bringing out what is there'),
-    feed(isStuck) {
+    /** Feeds the watchdog, where there is one, unless the pipeline is stuck. Returns what ends it. */
+    feed(isStuck: (patienceMillis: number) => boolean): () => void {
       if (!isWatched) return () => undefined
       let wasStuck = false
       return clock.every(watchdogMillis / 4, () => {
@@ -61,25 +54,19 @@ export function serviceNotifier(
         if (!stuck) tell('WATCHDOG=1')
       })
     },
-    told: () => telling,
+    /** Resolves when all that was to be told has been. */
+    told: (): Promise<void> => telling,
   }
 }
 
 /**
- * Progress: whether work that was begun has come to its end. Waiting for a packet is no work: a network may be
- * silent. A batch that waits for a disk that neither writes nor fails is work that does not end.
+ * Whether work that was begun has ended. Waiting for a packet is no work: a network may be silent. A batch that waits for a disk that
+ * neither writes nor fails is work that does not end.
  */
-interface Progress {
-  /** Runs a piece of work, and knows of it until it has ended. */
-  during<T>(work: () => Promise<T>): Promise<T>
-  /** Whether a piece of work has been going on for longer. */
-  isStuck(patienceMillis: number): boolean
-}
-
-export function createProgress(monotonicMillis: () => number): Progress {
+export function createProgress(monotonicMillis: () => number) {
   let beganMillis: number | null = null
   return {
-    async during(work) {
+    async during<T>(work: () => Promise<T>): Promise<T> {
       beganMillis = monotonicMillis()
       try {
         return await work()
@@ -87,7 +74,8 @@ export function createProgress(monotonicMillis: () => number): Progress {
         beganMillis = null
       }
     },
-    isStuck: (patienceMillis) => beganMillis !== null && monotonicMillis() - beganMillis > patienceMillis,
+    isStuck: (patienceMillis: number): boolean =>
+      beganMillis !== null && monotonicMillis() - beganMillis > patienceMillis,
   }
 }
 

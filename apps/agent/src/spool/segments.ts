@@ -72,13 +72,12 @@ export function decodeRecords(
   first: number,
   limit = Number.POSITIVE_INFINITY,
 ): ScannedRecords {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const view = viewOf(bytes)
   const payloads: Uint8Array[] = []
   let at = 0
-  while (payloads.length < limit && at + RECORD_HEADER_BYTES <= bytes.length) {
-    const length = view.getUint32(at, true)
-    const end = at + RECORD_HEADER_BYTES + length
-    if (length === 0 || length > MAXIMUM_PAYLOAD_BYTES || end > bytes.length) break
+  while (payloads.length < limit) {
+    const end = endOfRecord(view, at)
+    if (!(end <= bytes.length)) break
     const payload = bytes.subarray(at + RECORD_HEADER_BYTES, end)
     if (view.getUint32(at + 4, true) !== checksum(first + payloads.length, payload)) break
     payloads.push(payload)
@@ -109,44 +108,34 @@ export function findRecord(
   sequence: number,
   end: number,
 ): FoundRecord | null {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const view = viewOf(bytes)
   let left = MAXIMUM_SEARCHED_BYTES
   for (let offset = from + 1; offset + RECORD_HEADER_BYTES < bytes.length; offset++) {
     if (bytes[offset + 3] !== 0 || bytes[offset + 2] > 1) continue
-    const length = view.getUint32(offset, true)
-    if (
-      length === 0 ||
-      length > MAXIMUM_PAYLOAD_BYTES ||
-      offset + RECORD_HEADER_BYTES + length > bytes.length
-    ) {
-      continue
-    }
-    const payload = bytes.subarray(offset + RECORD_HEADER_BYTES, offset + RECORD_HEADER_BYTES + length)
+    const recordEnd = endOfRecord(view, offset)
+    if (!(recordEnd <= bytes.length)) continue
+    const payload = bytes.subarray(offset + RECORD_HEADER_BYTES, recordEnd)
     const wanted = crcBefore(payload, view.getUint32(offset + 4, true))
     const missing = Math.max(1, Math.floor((offset - from) / (RECORD_HEADER_BYTES + 1)))
     const last = Math.min(sequence + missing, end - 1)
     for (let next = sequence + 1; next <= last; next++) {
       if (crcOfSequence(next) === wanted) return { offset, sequence: next }
     }
-    left -= length + 8 * missing
+    left -= payload.length + 8 * missing
     if (left < 0) return null
   }
   return null
 }
 
-/** Whether what lies at `at` is the beginning of a record that was cut off. */
-function isTorn(bytes: Uint8Array, at: number): boolean {
-  if (at + RECORD_HEADER_BYTES > bytes.length) return true
-  const length = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(at, true)
-  return length > 0 && length <= MAXIMUM_PAYLOAD_BYTES && at + RECORD_HEADER_BYTES + length > bytes.length
+/** First byte behind the record at `at`: behind the bytes where it is cut off, NaN where no length stands there. */
+function endOfRecord(view: DataView, at: number): number {
+  if (at + RECORD_HEADER_BYTES > view.byteLength) return Number.POSITIVE_INFINITY
+  const length = view.getUint32(at, true)
+  return length > 0 && length <= MAXIMUM_PAYLOAD_BYTES ? at + RECORD_HEADER_BYTES + length : Number.NaN
 }
 
-/** First byte behind the record whose length stands at `at`, whatever is in it; null where that is no length, or it is cut off. */
-function endOfFrame(bytes: Uint8Array, at: number): number | null {
-  if (at + RECORD_HEADER_BYTES >= bytes.length) return null
-  const length = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(at, true)
-  const end = at + RECORD_HEADER_BYTES + length
-  return length === 0 || length > MAXIMUM_PAYLOAD_BYTES || end > bytes.length ? null : end
+function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {
+  return new DataView(buffer, byteOffset, byteLength)
 }
 
 const sequenceBytes = new Uint8Array(8)
@@ -377,7 +366,7 @@ async function scan(
     const size = await file.size()
     const bytes = await file.read(0, Math.min(size, MAXIMUM_READ_BYTES))
     const { at, sequence } = lastOf(bytes, first)
-    if (at < size && (size > bytes.length || !isTorn(bytes, at))) {
+    if (at < size && (size > bytes.length || !(endOfRecord(viewOf(bytes), at) > bytes.length))) {
       log.warn(`${path}: the last ${size - at} bytes are not alerts and are lost`)
     }
     if (at < size && !isFixed) {
@@ -407,7 +396,7 @@ function lastOf(bytes: Uint8Array, first: number): { at: number; sequence: numbe
       sequence = next.sequence
       continue
     }
-    const behind = endOfFrame(bytes, at)
-    return behind === null ? { at, sequence } : { at: behind, sequence: sequence + 1 }
+    const behind = endOfRecord(viewOf(bytes), at)
+    return behind <= bytes.length ? { at: behind, sequence: sequence + 1 } : { at, sequence }
   }
 }
