@@ -29,7 +29,7 @@ describe('the lock of a file', () => {
     symlinkSync('round-b', join(folder, 'round-a'))
     symlinkSync('round-a', join(folder, 'round-b'))
     expect(() => openTrials(join(folder, 'round-a'))).toThrow(
-      /round-a: cannot write it: symbolic links go round/,
+      /round-a: cannot write it: symbolic links form a loop/,
     )
     const path = join(folder, 'locked.jsonl')
     mkdirSync(`${path}.lock`)
