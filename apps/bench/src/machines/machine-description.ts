@@ -7,6 +7,8 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os'
+import type { z } from 'zod'
+import type { machineShape } from './runner-line.js'
 
 /** Names of machines, as trials, tables, targets and the lines of a bundle's program have them. */
 export const SHORT_NAME = /^[a-z0-9][a-z0-9.+-]{0,63}$/
@@ -21,31 +23,9 @@ export function toShortName(text: string): string {
     .slice(0, 64)
 }
 
-interface MachineDescription {
-  readonly cpu: string
-  readonly logicalCpus: number
-  readonly memoryBytes: number
-  readonly operatingSystem: string
-  /** As Node names it: x64, arm64, arm. */
-  readonly architecture: string
-  /** `glibc 2.36`, or null: another C library, or no Linux. */
-  readonly libc: string | null
-  readonly node: string
-  /** Of the first processor's clock: performance, powersave, schedutil, … */
-  readonly governor: string | null
-  readonly maximumMegahertz: number | null
-  /** What the machine says of having been slowed down by heat or a weak supply, in its own words. */
-  readonly throttling: string | null
-  /** Whether WebAssembly's 128-bit vectors work. */
-  readonly wasmSimd: boolean
-  /** Vector instructions of the processor, of those that Node's engine may use. */
-  readonly vectorInstructions: readonly string[]
-  readonly emulated: boolean
-}
-
 const VECTORS = ['neon', 'asimd', 'sve', 'sse2', 'sse4_1', 'avx', 'avx2', 'fma', 'avx512f']
 
-export function describeMachineFully(): MachineDescription {
+export function describeMachineFully(): z.infer<typeof machineShape> {
   const cpuinfo = read('/proc/cpuinfo') ?? ''
   const flags = new Set((/^(?:flags|Features)\s*:(.*)$/m.exec(cpuinfo)?.[1] ?? '').trim().split(/\s+/))
   const foreign = /GenuineIntel|AuthenticAMD/.test(cpuinfo) && /^arm/.test(process.arch)

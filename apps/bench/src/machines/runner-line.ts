@@ -18,13 +18,18 @@ export const machineShape = z.strictObject({
   logicalCpus: positive,
   memoryBytes: positive,
   operatingSystem: text,
+  /** As Node names it: x64, arm64, arm. */
   architecture: shortName,
+  /** `glibc 2.36`, or null: another C library, or no Linux. */
   libc: text.nullable(),
   node: text,
+  /** Of the first processor's clock: performance, powersave, schedutil, … */
   governor: text.nullable(),
   maximumMegahertz: amount.nullable(),
+  /** What the machine says of having been slowed down by heat or a weak supply, in its own words. */
   throttling: text.nullable(),
   wasmSimd: z.boolean(),
+  /** Of those that Node's engine may use. */
   vectorInstructions: z.array(text).max(100_000).readonly(),
   emulated: z.boolean(),
 })
