@@ -1,7 +1,7 @@
 /** `oddflow-bench bundle DIR`: what `machines` sends over a network, to be carried by hand. */
 import { DataError } from '@oddflow/core'
 import type { Trial } from '@oddflow/evaluation'
-import { OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
+import { readManifests } from '../datasets/read-manifests.js'
 import { UsageError } from '../errors.js'
 import { type Bundle, makeBundle } from '../machines/make-bundle.js'
 import { PROGRAM_FILE } from '../machines/work.js'
@@ -41,7 +41,7 @@ export function bundleOfTrials(folder: string, options: WorkOptions): Bundle {
   try {
     return makeBundle({
       trials,
-      manifests: readManifests(options.manifests ?? OWN_MANIFESTS),
+      manifests: readManifests(options.manifests),
       data: options.data,
       folder,
       testRuns: options.testRuns,

@@ -96,7 +96,7 @@ interface Comparison {
   measure(detector: DetectorOptions, seed: number): Figures
 }
 
-export interface CompareOptions {
+interface CompareOptions {
   readonly labels?: string
   readonly train?: readonly string[]
   readonly normal?: readonly string[]

@@ -6,7 +6,7 @@ import { datasetFolder, requireFolder } from '../datasets/load-repeat.js'
 import type { CapturesManifest, Manifest } from '../datasets/manifest.js'
 import { trainRowsOf, whatIsMissing } from '../datasets/pools.js'
 import { bytesToPrepare, type PoolReport, preparePools, verifyDataset } from '../datasets/prepare.js'
-import { chooseManifests, OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
+import { chooseManifests, readManifests } from '../datasets/read-manifests.js'
 import { UsageError } from '../errors.js'
 import { complain, createProgress, note, print } from '../output.js'
 import { type CommandOptions, defaultData, names, withManifests, withTrainRows } from './options.js'
@@ -57,8 +57,8 @@ function prepareCommand(): Command {
 
 type DataOptions = Pick<CommandOptions, 'manifests' | 'datasets' | 'trainRows'>
 
-export async function dataVerify(dir: string, options: DataOptions): Promise<number> {
-  const manifests = chooseManifests(readManifests(options.manifests ?? OWN_MANIFESTS), options.datasets)
+async function dataVerify(dir: string, options: DataOptions): Promise<number> {
+  const manifests = chooseManifests(readManifests(options.manifests), options.datasets)
   requireFolder(dir)
   let faults = 0
   for (const manifest of manifests) {
@@ -72,8 +72,8 @@ export async function dataVerify(dir: string, options: DataOptions): Promise<num
 
 /** `oddflow-bench data prepare DIR`: pools of rows from captures; exit code 1 when a data set could not be prepared. */
 
-export async function dataPrepare(dir: string, options: DataOptions): Promise<number> {
-  const chosen = chooseManifests(readManifests(options.manifests ?? OWN_MANIFESTS), options.datasets)
+async function dataPrepare(dir: string, options: DataOptions): Promise<number> {
+  const chosen = chooseManifests(readManifests(options.manifests), options.datasets)
   const rows = chosen.find(({ kind }) => kind === 'rows')
   if (rows !== undefined && options.datasets !== undefined) {
     throw new UsageError(`${rows.name}: is of feature rows, and there is nothing to prepare`)
@@ -128,13 +128,8 @@ function describePrepared({ normal, novel, dimension }: PoolReport, manifest: Ca
   return `${normal} normal rows${expected('normal')}, ${novel} novel ones${expected('novel')}, D = ${dimension}`
 }
 
-export interface DataListOptions {
-  readonly manifests?: string
-  readonly format: 'text' | 'json'
-}
-
-export function dataList(options: DataListOptions): void {
-  for (const manifest of readManifests(options.manifests ?? OWN_MANIFESTS)) {
+function dataList(options: { readonly manifests?: string; readonly format: 'text' | 'json' }): void {
+  for (const manifest of readManifests(options.manifests)) {
     if (options.format === 'json') print(JSON.stringify(manifest))
     else for (const line of describe(manifest)) print(line)
   }

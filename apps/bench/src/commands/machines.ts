@@ -125,7 +125,7 @@ function withWork(command: Command): Command {
 const MAXIMUM_BYTES = 100_000_000
 
 /** Throws an error that begins with the path and names the line; a file without its end is not whole. */
-export function readCarried(path: string): Reading[] {
+function readCarried(path: string): Reading[] {
   return inFile(path, () => {
     requireSize(path, 'result', MAXIMUM_BYTES)
     const texts = readFileSync(path, 'utf8').split('\n')
@@ -167,7 +167,7 @@ function carriedReadings(lines: readonly RunnerLine[]): Reading[] {
 
 /** `oddflow-bench merge FILE…`: what was measured by hand elsewhere, into readings and trials. */
 
-export interface MergeOptions {
+interface MergeOptions {
   readonly trials: string
   readonly readings: string
 }
@@ -185,7 +185,7 @@ export function merge(files: readonly string[], options: MergeOptions): number {
   return allEqual ? 0 : 1
 }
 
-export interface MachinesOptions extends WorkOptions {
+interface MachinesOptions extends WorkOptions {
   readonly targets: string
   readonly only?: readonly string[]
   readonly readings: string

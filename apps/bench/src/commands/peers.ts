@@ -107,7 +107,7 @@ A peer that is not installed is reported as absent. The C program is compiled wi
  * trial's AUC to the last bit, or the comparison would be of something else than what the tables show.
  */
 
-export interface SvmWork {
+interface SvmWork {
   readonly manifest: Manifest
   /** Folder of the data sets. */
   readonly data: string
@@ -121,7 +121,7 @@ export interface SvmWork {
 }
 
 /** null when the peer is not installed. Throws DataError where the trial is not what this program gives. */
-export async function compareSvm(peer: Peer, work: SvmWork): Promise<PeerReading | null> {
+async function compareSvm(peer: Peer, work: SvmWork): Promise<PeerReading | null> {
   const { manifest, data, tuning, repeat, seed, testRuns, trial } = work
   const { train, tests, dataSha256 } = loadRepeat(manifest, data, repeat, seed, 'iat-size', trial?.trainRows)
   const [{ sample, data: test }, { data: timed }] = [tests[0]!, tests[tests.length - 1]!]
@@ -204,7 +204,7 @@ function parametersOf({ tuning, trial }: SvmWork): CheckedParameters & { readonl
 /** An option that does nothing for what was asked is refused by name, not passed over. */
 
 /** `names`: as the command's options are called in code. Throws UsageError for the first that was given. */
-export function refuseOptions(command: Command, names: readonly string[], what: string): void {
+function refuseOptions(command: Command, names: readonly string[], what: string): void {
   for (const option of command.options) {
     const name = option.attributeName()
     if (names.includes(name) && command.getOptionValueSource(name) === 'cli') {
@@ -215,14 +215,14 @@ export function refuseOptions(command: Command, names: readonly string[], what: 
 
 /** `oddflow-bench peers speed`: scoring and training beside numpy, scikit-learn and C, in turns. */
 
-export interface PeerSpeedOptions extends Pick<CommandOptions, 'data' | 'manifests' | 'seed'> {
+interface PeerSpeedOptions extends Pick<CommandOptions, 'data' | 'manifests' | 'seed'> {
   readonly dataset: string
   readonly rounds: number
   readonly out: string
 }
 
 /** Everything is ended and removed, however it ends. */
-export async function peerSpeed(options: PeerSpeedOptions): Promise<void> {
+async function peerSpeed(options: PeerSpeedOptions): Promise<void> {
   const { dataset, rounds, seed, data, out } = options
   const [manifest] = availableManifests({ ...options, datasets: [dataset] })
   const { train } = loadRepeat(manifest!, data, 0, seed)
@@ -272,8 +272,7 @@ export async function peerSpeed(options: PeerSpeedOptions): Promise<void> {
   }
 }
 
-export interface PeersOptions
-  extends Omit<CommandOptions, 'detectors' | 'trainRows' | 'workers' | 'machine'> {
+interface PeersOptions extends Omit<CommandOptions, 'detectors' | 'trainRows' | 'workers' | 'machine'> {
   readonly out: string
 }
 

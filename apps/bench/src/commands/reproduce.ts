@@ -57,18 +57,12 @@ Times are wall-clock times: for a speed table, run with --workers 1 on an idle m
  * if they were one. So a file that has trials of another n than is asked for is refused before anything is run.
  */
 
-export interface CheckTrainRowsOptions {
-  readonly manifests: readonly Manifest[]
-  readonly data: string
-  /** On the command line. */
-  readonly trainRows?: number
-  /** The file, for the message. */
-  readonly path: string
-}
-
 /** Throws DataError that names the data set and both numbers. */
-export function checkTrainRows(trials: readonly Trial[], options: CheckTrainRowsOptions): void {
-  const { manifests, data, trainRows, path } = options
+function checkTrainRows(
+  trials: readonly Trial[],
+  manifests: readonly Manifest[],
+  { data, trainRows, trials: path }: Pick<ReproduceOptions, 'data' | 'trainRows' | 'trials'>,
+): void {
   const asked = new Map<string, number | null>()
   for (const { dataset, repeat, trainRows: found } of trials) {
     const manifest = manifests.find(({ name }) => name === dataset)
@@ -94,7 +88,7 @@ function rowsThere(manifest: Manifest, data: string, repeat: number): number | n
   }
 }
 
-export interface ReproduceOptions extends CommandOptions {
+interface ReproduceOptions extends CommandOptions {
   readonly features?: readonly string[]
 }
 
@@ -131,8 +125,7 @@ export async function reproduce(options: ReproduceOptions): Promise<number> {
     seed: options.seed,
     ...(options.trainRows === undefined ? {} : { trainRows: options.trainRows }),
   })
-  const checkThere = (trials: readonly Trial[]): void =>
-    checkTrainRows(trials, { ...options, manifests, path: options.trials })
+  const checkThere = (trials: readonly Trial[]): void => checkTrainRows(trials, manifests, options)
   return runIntoFile({ ...options, jobs, keyOf: trialKey, keyOfJob: jobKey, checkThere })
 }
 

@@ -68,12 +68,7 @@ export function sweepTrialKey(name: SweepName, trial: Trial): string {
 }
 
 /** `parameters`: what becomes of the job's options. */
-export function sweepJobKey(
-  name: SweepName,
-  job: Job,
-  parameters: CheckedParameters,
-  machine: string,
-): string {
+function sweepJobKey(name: SweepName, job: Job, parameters: CheckedParameters, machine: string): string {
   return [jobKey(job, machine), rowsPart(name, job.setting?.trainRows), JSON.stringify(parameters)].join(' ')
 }
 
@@ -150,7 +145,7 @@ export function sweepSettings(name: SweepName): SweepSetting[] {
   }
 }
 
-export type SweepOptions = Omit<CommandOptions, 'tuning' | 'trainRows'>
+type SweepOptions = Omit<CommandOptions, 'tuning' | 'trainRows'>
 
 /** Resolves to the exit code: 1 when a trial could not be made. */
 export async function sweep(name: SweepName, options: SweepOptions): Promise<number> {

@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { DataError } from '@oddflow/core'
 import { Command } from 'commander'
-import { OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
+import { readManifests } from '../datasets/read-manifests.js'
 import { note, writeFileWhole } from '../output.js'
 import { readTrials } from '../run/trials-file.js'
 import { renderKjlAgainstSvm } from '../tables/kjl-against-svm-page.js'
@@ -40,7 +40,7 @@ export function renderReport(report: Report): ReadonlyMap<string, string> {
   ])
 }
 
-export interface TablesOptions {
+interface TablesOptions {
   readonly manifests?: string
   readonly trials: readonly string[]
   /** Folder of what other commands measured: machines.jsonl, sweep-*.jsonl. */
@@ -54,12 +54,7 @@ export function tables(options: TablesOptions): void {
     if (trials.length === 0) throw new DataError(`${path}: holds no trials; run oddflow-bench reproduce`)
     return trials
   })
-  const report = buildReport(
-    runs,
-    readManifests(options.manifests ?? OWN_MANIFESTS),
-    readPaperFigures(),
-    readReferenceAuc(),
-  )
+  const report = buildReport(runs, readManifests(options.manifests), readPaperFigures(), readReferenceAuc())
   const files = new Map([...renderReport(report), ...renderPages(options.results)])
   for (const [name, content] of files) writeFileWhole(join(options.out, name), content)
   note(

@@ -22,7 +22,7 @@ import {
   trainRowsOf,
   whatIsMissing,
 } from './pools.js'
-import { chooseManifests, OWN_MANIFESTS, readManifests } from './read-manifests.js'
+import { chooseManifests, readManifests } from './read-manifests.js'
 import { readLabels, readRows, requireBothClasses } from './read-npy.js'
 
 /** The first so many training rows: what a sweep over n, or a stated n, trains on. */
@@ -202,7 +202,7 @@ interface AvailableOptions {
 
 /** At least one. Throws UsageError for an unknown name, DataError where data are missing. */
 export function availableManifests({ data, manifests, datasets }: AvailableOptions): Manifest[] {
-  const chosen = chooseManifests(readManifests(manifests ?? OWN_MANIFESTS), datasets)
+  const chosen = chooseManifests(readManifests(manifests), datasets)
   const found = chosen.filter((manifest) => isAvailable(manifest, data))
   const absent = chosen.filter((manifest) => !found.includes(manifest)).map(({ name }) => name)
   if (absent.length > 0) {

@@ -12,7 +12,7 @@ export const OWN_MANIFESTS = fileURLToPath(new URL('../../datasets', import.meta
 const MAXIMUM_MANIFEST_BYTES = 1_000_000
 
 /** Sorted by name. Throws UsageError where there are none, FileError or an error that begins with the file's name. */
-export function readManifests(folder: string): Manifest[] {
+export function readManifests(folder: string = OWN_MANIFESTS): Manifest[] {
   const names = inFile(folder, () => readdirSync(folder).filter((name) => name.endsWith('.json')))
   if (names.length === 0) throw new UsageError(`${folder}: holds no manifests (NAME.json)`)
   const manifests = names.map((file) => {

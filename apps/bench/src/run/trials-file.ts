@@ -24,13 +24,13 @@ import { availableParallelism } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { DataError, FormatError } from '@oddflow/core'
 import { dataKey, decodeTrial, encodeTrial, type Trial, trialKey } from '@oddflow/evaluation'
-import { isRunning } from '@oddflow/program'
+import { isRunning, runInWorkers } from '@oddflow/program'
 import { FileError, inFile } from '../errors.js'
 import { complain, createProgress, makeFolder, note, writeFileWhole } from '../output.js'
 import { decodeLines, requireSize } from '../read-shapes.js'
-import type { Job } from './job.js'
+import type { Job, RunSettings } from './job.js'
 import { describeMachine, describeVersions } from './machine.js'
-import { runJobs } from './run-jobs.js'
+import type { WorkerAnswer } from './worker.js'
 
 /**
  * A lock beside a file, with the number of the process that holds it: a second run is kept out, and a lock left behind
@@ -218,32 +218,35 @@ export async function runIntoFile({
     const missing = jobs.filter((job) => !there.has(keyOfJob(job, machine.name)))
     const before = jobs.length - missing.length
     progress.start(jobs.length)
-    await runJobs(missing, {
+    const settings: RunSettings = {
+      data: resolve(options.data),
+      machine,
+      versions: describeVersions(),
+      testRuns: options.testRuns,
+    }
+    const take = (trial: Trial): void => {
+      const known = dataOf.get(dataKey(trial))
+      if (known !== undefined && known !== trial.dataSha256) {
+        throw new DataError(
+          `${trial.dataset}: the rows differ from those of the trials in ${options.trials}; give another --trials`,
+        )
+      }
+      file.append(trial)
+      made++
+      progress.update(before + made, `${trial.dataset} ${trial.detector} ${trial.tuning}`)
+    }
+    await runInWorkers<Job, WorkerAnswer>(missing, {
+      script: new URL('./worker.js', import.meta.url),
       workers,
-      settings: {
-        data: resolve(options.data),
-        machine,
-        versions: describeVersions(),
-        testRuns: options.testRuns,
-      },
-      onTrial(trial) {
-        const known = dataOf.get(dataKey(trial))
-        if (known !== undefined && known !== trial.dataSha256) {
-          throw new DataError(
-            `${trial.dataset}: the rows differ from those of the trials in ${options.trials}; give another --trials`,
-          )
-        }
-        file.append(trial)
-        made++
-        progress.update(before + made, `${trial.dataset} ${trial.detector} ${trial.tuning}`)
-      },
-      onFailure({ manifest, detector, tuning, repeat }, reason) {
+      data: settings,
+      onSaid(answer, { manifest, detector, tuning, repeat }) {
+        if ('line' in answer) return take(decodeTrial(answer.line))
         failures++
         // a file that will not do fails every trial alike
-        const once = `${manifest.name}: ${reason}`
+        const once = `${manifest.name}: ${answer.failure}`
         if (said.has(once)) return
         said.add(once)
-        complain(`${manifest.name}, ${detector}, tuning ${tuning}, repeat ${repeat}: ${reason}`)
+        complain(`${manifest.name}, ${detector}, tuning ${tuning}, repeat ${repeat}: ${answer.failure}`)
       },
     })
     progress.stop()

@@ -251,7 +251,6 @@ export const attacks = defineStudy<unknown, AttackFigures>({
   title: "The lab's attacks and the capture pairs",
   description:
     "which of the lab's attacks the default finds and how soon, and what it finds in the pairs of data/pairs",
-  configure: (command) => command,
   figures,
   async run({ data }, tell) {
     const recipe = variantNamed(DEFAULT_VARIANT)

@@ -2,7 +2,7 @@
 import { DataError, type Matrix } from '@oddflow/core'
 import { isAvailable, loadRepeat } from '../datasets/load-repeat.js'
 import type { RowsManifest } from '../datasets/manifest.js'
-import { OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
+import { readManifests } from '../datasets/read-manifests.js'
 
 export interface LabelledRows {
   readonly train: Matrix
@@ -24,9 +24,7 @@ export interface PublishedRows {
 
 /** By name. `data` is the folder "paper". Throws DataError that names the sets that are absent. */
 export function publishedRows(data: string): PublishedRows[] {
-  const manifests = readManifests(OWN_MANIFESTS).filter(
-    (manifest): manifest is RowsManifest => manifest.kind === 'rows',
-  )
+  const manifests = readManifests().filter((manifest): manifest is RowsManifest => manifest.kind === 'rows')
   const absent = manifests.filter((manifest) => !isAvailable(manifest, data)).map(({ folder }) => folder)
   if (absent.length > 0) throw new DataError(`${data}: expected the rows of ${absent.join(', ')}`)
   return manifests.map((manifest) => ({

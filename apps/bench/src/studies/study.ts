@@ -25,7 +25,7 @@ export interface StudyDefinition<Options, Figures> {
   /** For --help. */
   readonly description: string
   /** Adds the options that the study takes beside --data and --out. */
-  readonly configure: (command: Command) => Command
+  readonly configure?: (command: Command) => Command
   /** Of NAME.json, which is checked when it is read. */
   readonly figures: z.ZodType<Figures>
   /** `tell` is called with what was done last. */
@@ -52,7 +52,7 @@ export interface Study {
 }
 
 export function defineStudy<Options, Figures>(definition: StudyDefinition<Options, Figures>): Study {
-  const { name, description, configure } = definition
+  const { name, description, configure = (command) => command } = definition
   const reading = z.strictObject({
     format: z.literal(1),
     study: z.literal(name),

@@ -172,7 +172,6 @@ export const updates = defineStudy<object, UpdatesFigures>({
   title: 'Updates of the default',
   description:
     'a model of half the captures, updated with the rest, compared with a model of all (data/watch)',
-  configure: (command) => command,
   figures,
   run: async ({ data }, tell) => ({
     recipe: describeRecipe(variantNamed(DEFAULT_VARIANT)),

@@ -171,7 +171,6 @@ export const week = defineStudy<unknown, WeekFigures>({
   title: 'A real week',
   description:
     'train on three days of a device; count the flows flagged later and the attacks found (data/week)',
-  configure: (command) => command,
   figures,
   async run({ data }, tell) {
     const recipe = variantNamed(DEFAULT_VARIANT)
