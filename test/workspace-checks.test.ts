@@ -2,12 +2,16 @@
  * Each rule of tools/checks can fail: a file that breaks it is complained of at its line, and a file that
  * comes close without breaking it is not.
  */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { checkAddresses } from '../tools/checks/addresses.mjs'
 import { checkAmbient } from '../tools/checks/ambient.mjs'
 import { checkExports } from '../tools/checks/exports.mjs'
 import { checkLinks } from '../tools/checks/links.mjs'
 import { checkManifests } from '../tools/checks/manifests.mjs'
+import { checkMethods } from '../tools/checks/methods.mjs'
 
 const linesOf = (complaints: { line: number }[]): number[] => complaints.map(({ line }) => line)
 
@@ -212,5 +216,27 @@ describe('links', () => {
       '# The `exp` of it\n[a](glossary.md), [b](../README.md#two-commands-1), [c](..), [d](../docs/)\n' +
       '[e](https://example.org/x.md) [f](#the-exp-of-it) `[g](h.md)`\n```md\n[i](j.md)\n```\n'
     expect(check(text)).toEqual([])
+  })
+})
+
+describe('a method of a class', () => {
+  it('must not be passed on without its object', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'oddflow-methods-'))
+    const path = join(folder, 'store.ts')
+    const lines = [
+      'class Store { #kept = 1; save(): number { return this.#kept }; field = (): number => this.#kept; static open(): Store { return new Store() } }',
+      'const store = Store.open()',
+      'const fine = [store.save(), store.field, store.save.name, Store.open, () => store.save(), { ...{ a: 1 } }]',
+      'export const passed = [store.save]',
+      'export const { save } = store',
+      'export const copied = { ...store, fine }',
+      'export const { field } = store',
+    ]
+    writeFileSync(path, lines.join('\n'))
+    try {
+      expect(linesOf(checkMethods(folder, [path]))).toEqual([4, 5, 6])
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
   })
 })

@@ -4,6 +4,7 @@
  * Prints one line a complaint, `path:line: what is wrong`, and exits with 1 if there is any.
  * test/workspace-checks.test.ts shows for each rule a file that breaks it.
  */
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { checkAddresses } from './addresses.mjs'
 import { checkAmbient } from './ambient.mjs'
@@ -11,6 +12,7 @@ import { checkExports } from './exports.mjs'
 import { listFiles, readTextFiles } from './files.mjs'
 import { checkLinks } from './links.mjs'
 import { checkManifests } from './manifests.mjs'
+import { checkMethods } from './methods.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const paths = listFiles(root)
@@ -21,6 +23,12 @@ const complaints = [
   ...checkManifests(files),
   ...checkExports(files),
   ...checkLinks(files, paths),
+  ...checkMethods(
+    root,
+    paths
+      .filter((path) => /^(packages|apps)\/[^/]+\/src\/.*\.tsx?$/.test(path))
+      .map((path) => join(root, path)),
+  ),
 ]
 for (const { path, line, message } of complaints) process.stdout.write(`${path}:${line}: ${message}\n`)
 if (complaints.length > 0) process.exitCode = 1
