@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { ArgumentError, FormatError } from '@oddflow/core'
 import type { FileSystem } from '../files/file-system.js'
 import { readStateOrSetAside, writeState } from '../files/state-file.js'
+import { createTurns } from '../files/turns.js'
 import type { Log } from '../log.js'
 import type { Alert, AlertRule } from './alert.js'
 import { createSuppression, type Suppression, type SuppressionRule } from './suppress.js'
@@ -34,14 +35,7 @@ export function createTemporarySuppressions(
   /** Added to the wall clock it is what the clock would show had it never been set; rules in memory end by that. */
   let steadyMicros = 0
   let number = known.length
-  let last: Promise<unknown> = Promise.resolve()
-
-  /** One change after another. */
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const done = last.then(work)
-    last = done.catch(() => undefined)
-    return done
-  }
+  const inTurn = createTurns()
   const ofNow = (rule: TemporaryRule): TemporaryRule => ({
     ...rule,
     endsMicros: rule.endsMicros - steadyMicros,

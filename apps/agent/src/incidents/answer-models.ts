@@ -3,7 +3,7 @@
  * `answers/` of the state folder, by the SHA-256 of their files.
  */
 import { createHash } from 'node:crypto'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { formatAddress } from '@oddflow/capture'
 import { decodeModelFile, encodeModelFile, type SavedModel } from '@oddflow/detectors'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
@@ -41,59 +41,55 @@ export interface AnswerModelsOptions {
   readonly accept: (job: AcceptJob) => Promise<AcceptedRows>
 }
 
-export interface AnswerModels {
-  /** What judges in general, from which models are made. */
-  judgeBeside(decider: Decider): void
-  /** The answers that are in force. */
-  use(answers: readonly Answer[]): void
-  /**
-   * The models that an answer needs now. Rejects with the error that says why there is none.
-   * @param attackRows - of a device, which none of them may find normal
-   */
-  make(
-    of: Pick<Answer, 'incident' | 'contacts' | 'rows'>,
-    attackRows: (device: string) => readonly Float64Array[],
-  ): Promise<Pick<Answer, 'models' | 'changes'>>
-  removeUnused(answers: readonly Answer[]): Promise<void>
-  /** Whether models of an answer were made of another model than is in force, or are lost. */
-  isStale(answer: Answer): boolean
-  /** Whether a flow that is novel is normal by an answer that covers it. */
-  isNormal(record: FlowRecord, verdict: AgentVerdict): boolean
-}
-
-export function createAnswerModels(options: AnswerModelsOptions): AnswerModels {
-  const { files, folder, rows } = options
-  const models = new Map(options.models)
-  let decider: Decider | null = null
+export class AnswerModels {
+  readonly #options: AnswerModelsOptions
+  readonly #models: Map<string, SavedModel>
+  #decider: Decider | null = null
   /** By device. */
-  let overlays = new Map<string, Overlay[]>()
-  const modelPath = (sha256: string): string => join(folder ?? '', 'answers', `${sha256}.oddflow`)
-  const use = (answers: readonly Answer[]): void => {
-    overlays = new Map()
-    for (const { answer, models: own, contacts } of answers) {
+  #overlays = new Map<string, Overlay[]>()
+
+  constructor(options: AnswerModelsOptions) {
+    this.#options = options
+    this.#models = new Map(options.models)
+  }
+
+  /** What judges in general, from which models are made. */
+  judgeBeside(decider: Decider): void {
+    this.#decider = decider
+  }
+
+  /** The answers that are in force. */
+  use(answers: readonly Answer[]): void {
+    this.#overlays = new Map()
+    for (const { answer, models, contacts } of answers) {
       if (answer !== 'normal') continue
-      for (const { device, sha256 } of own) {
-        const saved = models.get(sha256)
-        if (saved === undefined || decider === null) continue
-        overlays.set(device, [
-          ...(overlays.get(device) ?? []),
+      for (const { device, sha256 } of models) {
+        const saved = this.#models.get(sha256)
+        if (saved === undefined || this.#decider === null) continue
+        const own = contacts.filter((each) => each.device === device)
+        this.#overlays.set(device, [
+          ...(this.#overlays.get(device) ?? []),
           {
-            contacts: new Set(
-              contacts
-                .filter((each) => each.device === device)
-                .map(({ peer, service }) => `${peer} ${service}`),
-            ),
-            judge: createFlowJudge(saved, decider.row).judge,
+            contacts: new Set(own.map(({ peer, service }) => `${peer} ${service}`)),
+            judge: createFlowJudge(saved, this.#decider.row).judge,
           },
         ])
       }
     }
   }
-  const make: AnswerModels['make'] = async (of, attackRows) => {
-    const made: Answer['models'] = []
+
+  /**
+   * The models that an answer needs now. Rejects with the error that says why there is none.
+   * @param attackRows - of a device, which none of them may find normal
+   */
+  async make(
+    of: Pick<Answer, 'incident' | 'contacts' | 'rows'>,
+    attackRows: (device: string) => readonly Float64Array[],
+  ): Promise<Pick<Answer, 'models' | 'changes'>> {
+    const models: Answer['models'] = []
     const changes: string[] = []
     for (const device of new Set(of.contacts.map((each) => each.device))) {
-      const inForce = decider?.modelOf(device) ?? null
+      const inForce = this.#decider?.modelOf(device) ?? null
       if (inForce === null) continue
       // rows of other features are of a model of before
       const isOfNow = ({ length }: Float64Array): boolean => length === inForce.saved.contract.dimension
@@ -102,68 +98,78 @@ export function createAnswerModels(options: AnswerModelsOptions): AnswerModels {
         .map(({ row }) => row)
       if (given.length === 0) continue
       const isGiven = new Set(given.map(String))
-      const { file, changes: said } = await options.accept({
+      const others = this.#options.rows
+        .ofDevice(device)
+        .filter((row) => isOfNow(row) && !isGiven.has(String(row)))
+      const made = await this.#options.accept({
         accept: encodeModelFile(inForce.saved),
         rows: joinRows(given),
-        others: joinRows(rows.ofDevice(device).filter((row) => isOfNow(row) && !isGiven.has(String(row)))),
+        others: joinRows(others),
         attacks: joinRows(attackRows(device).filter(isOfNow)),
         seed: 1,
       })
-      const sha256 = createHash('sha256').update(file).digest('hex')
-      if (folder !== null) {
-        try {
-          await files.makeFolder(join(folder, 'answers'))
-          await writeBytes(files, modelPath(sha256), file)
-        } catch (error) {
-          throw fileError('write', modelPath(sha256), error)
-        }
-      }
-      models.set(sha256, decodeModelFile(file))
-      made.push({ device, base: inForce.model, sha256 })
-      changes.push(...said.map((text) => `${device}: ${text}`))
+      models.push({ device, base: inForce.model, sha256: await this.#keep(made.file) })
+      changes.push(...made.changes.map((text) => `${device}: ${text}`))
     }
-    if (made.length === 0)
+    if (models.length === 0)
       changes.push(`No model changes: ${of.incident.slice(0, 8)} has no flow with a score`)
-    return { models: made, changes }
+    return { models, changes }
   }
-  const removeUnused = async (answers: readonly Answer[]): Promise<void> => {
-    const used = new Set(answers.flatMap(({ models: own }) => own.map(({ sha256 }) => sha256)))
-    for (const sha256 of [...models.keys()]) {
+
+  async #keep(file: Uint8Array): Promise<string> {
+    const { files, folder } = this.#options
+    const sha256 = createHash('sha256').update(file).digest('hex')
+    if (folder !== null) {
+      const path = answerModelPath(folder, sha256)
+      try {
+        await files.makeFolder(dirname(path))
+        await writeBytes(files, path, file)
+      } catch (error) {
+        throw fileError('write', path, error)
+      }
+    }
+    this.#models.set(sha256, decodeModelFile(file))
+    return sha256
+  }
+
+  async removeUnused(answers: readonly Answer[]): Promise<void> {
+    const { files, folder } = this.#options
+    const used = new Set(answers.flatMap(({ models }) => models.map(({ sha256 }) => sha256)))
+    for (const sha256 of [...this.#models.keys()]) {
       if (used.has(sha256)) continue
-      models.delete(sha256)
-      if (folder !== null) await files.remove(modelPath(sha256)).catch(() => undefined)
+      this.#models.delete(sha256)
+      if (folder !== null) await files.remove(answerModelPath(folder, sha256)).catch(() => undefined)
     }
   }
-  const isStale: AnswerModels['isStale'] = ({ models: own, answer }) =>
-    answer === 'normal' &&
-    own.some(({ device, base, sha256 }) => {
-      const inForce = decider?.modelOf(device) ?? null
-      return inForce !== null && (inForce.model !== base || !models.has(sha256))
-    })
-  const isNormal: AnswerModels['isNormal'] = (record, { rule }) => {
-    const own = overlays.get(deviceKeyOf(record, options.localNetworks))
-    if (own === undefined) return false
-    const isResponder = isResponderDevice(record, options.localNetworks)
-    const peer = formatAddress(
-      isResponder ? record.initiatorAddress : record.responderAddress,
-      0,
-      record.ipVersion,
+
+  /** Whether models of an answer were made of another model than is in force, or are lost. */
+  isStale({ models, answer }: Answer): boolean {
+    return (
+      answer === 'normal' &&
+      models.some(({ device, base, sha256 }) => {
+        const inForce = this.#decider?.modelOf(device) ?? null
+        return inForce !== null && (inForce.model !== base || !this.#models.has(sha256))
+      })
     )
-    const port = Math.min(record.initiatorPort, record.responderPort)
-    const contact = `${peer} ${serviceText(protocolName(record.protocol), port)}`
+  }
+
+  /** Whether a flow that is novel is normal by an answer that covers it. */
+  isNormal(record: FlowRecord, { rule }: AgentVerdict): boolean {
+    const { localNetworks } = this.#options
+    const overlays = this.#overlays.get(deviceKeyOf(record, localNetworks))
+    if (overlays === undefined) return false
+    const { ipVersion, initiatorPort, responderPort } = record
+    const words = isResponderDevice(record, localNetworks) ? record.initiatorAddress : record.responderAddress
+    const service = serviceText(protocolName(record.protocol), Math.min(initiatorPort, responderPort))
+    const contact = `${formatAddress(words, 0, ipVersion)} ${service}`
     // a flow of one packet may have no row: its service was stated to be normal
-    return own.some(
+    return overlays.some(
       ({ contacts, judge }) => contacts.has(contact) && (rule === 'one-packet' || !judge(record).novel),
     )
   }
-  return {
-    judgeBeside(inner) {
-      decider = inner
-    },
-    use,
-    make,
-    removeUnused,
-    isStale,
-    isNormal,
-  }
+}
+
+/** In the state folder. */
+export function answerModelPath(folder: string, sha256: string): string {
+  return join(folder, 'answers', `${sha256}.oddflow`)
 }

@@ -12,7 +12,6 @@
  * another model is in force, until which the one of before goes on judging. Models lie in `answers/` of the state folder.
  */
 import { createHash } from 'node:crypto'
-import { join } from 'node:path'
 import { ArgumentError, FormatError, plural } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
 import { fileError } from '@oddflow/program'
@@ -20,6 +19,7 @@ import type { Alert } from '../alerts/alert.js'
 import { eveTime } from '../alerts/eve.js'
 import type { FileSystem } from '../files/file-system.js'
 import { lookAt, readTwice, writeStateTwice } from '../files/state-file.js'
+import { createTurns, type InTurn } from '../files/turns.js'
 import type { Log } from '../log.js'
 import type { ModelManager } from '../models/model-manager.js'
 import type { Decider } from '../pipeline/counters.js'
@@ -37,7 +37,7 @@ import {
   MAXIMUM_NORMAL,
   type MutingAnswer,
 } from './answer.js'
-import { type AnswerModelsOptions, createAnswerModels } from './answer-models.js'
+import { AnswerModels, type AnswerModelsOptions, answerModelPath } from './answer-models.js'
 import { type Incident, kindOfFact } from './incident.js'
 import { contactOf, type IncidentRows, isSameContact, pairsOf } from './incident-rows.js'
 import { deviceText } from './sentences.js'
@@ -76,39 +76,6 @@ export interface RemoteAnswers {
   refuseOversized(): void
 }
 
-export interface AnswerBook {
-  readonly remote: RemoteAnswers
-  /**
-   * What a person asks: `{ incident, answer, hours? }`, or `answer: 'none'` to take it back. Resolves to sentences that say what was
-   * done. Rejects with ArgumentError for what cannot be done, and where it cannot be kept: then nothing has changed.
-   * @param most - what may be asked; default all
-   */
-  answer(asked: unknown, most?: AnswerLimits): Promise<{ said: readonly string[] }>
-  /** Of incidents that are kept, and of others. */
-  list(): readonly Answer[]
-  /** The answer for which incidents of this kind and device are not reported; null where there is none. */
-  mutedBy(incident: Pick<Incident, 'key' | 'kind'>): MutingAnswer | null
-  /** Whether a fact was stated to be normal. */
-  isNormalFact(alert: Alert): boolean
-  noteSilenced(): void
-  /**
-   * The decision of the model in force, or of an answer's model for a flow that the answer covers.
-   * @param models - that are made here, which unlearn the flows of an attack
-   */
-  judging(decider: Decider, models: Pick<ModelManager, 'unlearn'> | null): Decider
-  /** Whether the latest decision was one of an answer: such a flow is of no model's training. */
-  readonly isOfAnswer: boolean
-  /** Rows of attacks on the devices that are chosen. */
-  attackRows(isOf: (device: string) => boolean): Float64Array[]
-  /** The agent's clock was set by so much. */
-  clockSet(byMicros: number): void
-  /** To be called every second or so: makes models again where another one is in force. */
-  tick(): void
-  /** Ends when no model is being made. */
-  idle(): Promise<void>
-  counts(): AnswerCounts
-}
-
 export interface AnswerLimits {
   readonly answers: readonly AnswerName[]
   readonly hours: number
@@ -122,68 +89,82 @@ interface AnswerBookOptions extends AnswerModelsOptions {
   readonly log: Pick<Log, 'info' | 'warn'>
 }
 
-export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
-  const { files, folder, rows, nowMicros, log } = options
-  let answers: readonly Answer[] = options.known
-  const models = createAnswerModels(options)
-  let learning: Pick<ModelManager, 'unlearn'> | null = null
-  let isOfAnswer = false
-  let normalFlows = 0
-  let silencedAlerts = 0
-  let ticks = 0
-  let last: Promise<unknown> = Promise.resolve()
+export class AnswerBook {
+  readonly remote: RemoteAnswers & { fates(): AnswerCounts['remote'] }
+  readonly #options: AnswerBookOptions
+  readonly #models: AnswerModels
+  readonly #inTurn = createTurns()
+  #answers: readonly Answer[]
+  #learning: Pick<ModelManager, 'unlearn'> | null = null
+  #isOfAnswer = false
+  #normalFlows = 0
+  #silencedAlerts = 0
+  #ticks = 0
+  #nextRenewal = 0
+  #isRenewing = false
 
-  /** One change after another. */
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const done = last.then(work)
-    last = done.catch(() => undefined)
-    return done
+  constructor(options: AnswerBookOptions) {
+    this.#options = options
+    this.#models = new AnswerModels(options)
+    this.#answers = options.known
+    this.remote = createRemoteAnswers({
+      inTurn: this.#inTurn,
+      answerOf: (incident) => this.list().find((each) => each.incident === incident)?.answer ?? null,
+      give: (asked) => this.#answerNow(asked, REMOTE),
+      log: options.log,
+    })
   }
-  const standing = (): readonly Answer[] => answers.filter((each) => isStanding(each, nowMicros()))
-  /** Kept first, then in force. */
-  const put = async (next: readonly Answer[]): Promise<void> => {
-    if (folder !== null) {
+
+  // What a person asks for.
+
+  /**
+   * What a person asks: `{ incident, answer, hours? }`, or `answer: 'none'` to take it back. Resolves to sentences that say what was
+   * done. Rejects with ArgumentError for what cannot be done, and where it cannot be kept: then nothing has changed.
+   * @param most - what may be asked; default all
+   */
+  answer(
+    asked: unknown,
+    most: AnswerLimits = { answers: ANSWER_NAMES, hours: MAXIMUM_HOURS },
+  ): Promise<{ said: readonly string[] }> {
+    return this.#inTurn(async () => {
       try {
-        await files.makeFolder(folder)
-        await writeStateTwice(files, answersPathIn(folder), encodeAnswers(next))
-      } catch (error) {
-        // it may have got as far as its name; what is in force is what a restart should find
-        await writeStateTwice(files, answersPathIn(folder), encodeAnswers(answers)).catch(() => undefined)
-        throw fileError('write', answersPathIn(folder), error)
+        return await this.#answerNow(asked, most)
+      } finally {
+        // of an answer that was refused, some may be made
+        await this.#models.removeUnused(this.#answers)
       }
-    }
-    answers = next
-    models.use(answers)
+    })
   }
-  const attackRows: AnswerBook['attackRows'] = (isOf) =>
-    answers
-      .filter(({ answer }) => answer === 'attack')
-      .flatMap(({ contacts, rows: own }) =>
-        own.filter(({ contact }) => isOf(contacts[contact]?.device ?? '')).map(({ row }) => row),
-      )
-  const attackRowsOf = (device: string): Float64Array[] => attackRows((each) => each === device)
-  const without = (incident: string): Answer[] => standing().filter((each) => each.incident !== incident)
 
-  /** Throws ArgumentError where an answer stands that says the opposite of the same flows. */
-  const checkConflict = (answer: AnswerName, of: Answer): void => {
-    const opposite = answer === 'normal' ? 'attack' : answer === 'attack' ? 'normal' : null
-    const found = without(of.incident).find(
-      (each) =>
-        each.answer === opposite &&
-        each.contacts.some((contact) => of.contacts.some((own) => isSameContact(contact, own))),
-    )
-    if (found !== undefined)
-      throw new ArgumentError(
-        `${of.incident.slice(0, 8)} cannot be answered "${answer}": incident ${found.incident.slice(0, 8)}, with the same peer and service, was answered "${found.answer}"; take that answer back first`,
-      )
+  async #answerNow(
+    asked: unknown,
+    { answers: allowed, hours: most }: AnswerLimits,
+  ): Promise<{ said: readonly string[] }> {
+    const {
+      incident: id,
+      answer,
+      hours = Math.min(most, DEFAULT_HOURS),
+    } = (asked ?? {}) as Record<string, unknown>
+    if (typeof id !== 'string' || !/^[0-9a-f]{32}$/.test(id))
+      throw new ArgumentError('expected the id of an incident, 32 hexadecimal digits', 'incident')
+    if (answer === 'none' && allowed.length === ANSWER_NAMES.length) {
+      const found = this.#answers.find((each) => each.incident === id)
+      if (found === undefined) throw new ArgumentError(`${id.slice(0, 8)} has no answer`)
+      await this.#put(this.#without(id))
+      return { said: [`The answer "${found.answer}" to ${id.slice(0, 8)} no longer holds.`] }
+    }
+    const name = allowed.find((each) => each === answer)
+    if (name === undefined) throw new ArgumentError(`expected ${allowed.join(', ')}`, 'answer')
+    if (typeof hours !== 'number' || !(hours > 0 && hours <= most))
+      throw new ArgumentError(`expected hours above 0 and at most ${most}`, 'hours')
+    const incident = this.#options.incidents().find((each) => each.id === id && each.state !== 'gathering')
+    if (incident === undefined) throw new ArgumentError(`there is no incident ${id.slice(0, 8)}`)
+    return this.#give(incident, name, hours)
   }
-  const give = async (
-    incident: Incident,
-    answer: AnswerName,
-    hours: number,
-  ): Promise<{ said: readonly string[] }> => {
-    const atMicros = nowMicros()
-    const { contacts, rows: own } = rows.of(incident.id)
+
+  async #give(incident: Incident, answer: AnswerName, hours: number): Promise<{ said: readonly string[] }> {
+    const atMicros = this.#options.nowMicros()
+    const { contacts, rows } = this.#options.rows.of(incident.id)
     const isOfFlows = answer === 'normal' || answer === 'attack'
     const given: Answer = {
       incident: incident.id,
@@ -195,167 +176,206 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
       atMicros,
       endsMicros: answer === 'snooze' ? atMicros + hours * HOUR_MICROS : null,
       contacts: isOfFlows ? [...contacts] : [],
-      rows: isOfFlows ? own.map(({ contact, row }) => ({ contact, row: Float64Array.from(row) })) : [],
+      rows: isOfFlows ? rows.map(({ contact, row }) => ({ contact, row: Float64Array.from(row) })) : [],
       models: [],
       changes: [],
     }
-    const others = without(incident.id)
-    if (others.length >= MAXIMUM_ANSWERS)
-      throw new ArgumentError(`expected at most ${MAXIMUM_ANSWERS} answers; take one back first`)
-    if (answer === 'normal' && others.filter((each) => each.answer === answer).length >= MAXIMUM_NORMAL)
-      throw new ArgumentError(`expected at most ${MAXIMUM_NORMAL} answers "normal"; take one back first`)
+    const others = this.#without(incident.id)
+    checkRoom(given, others)
     if (isOfFlows && contacts.length === 0)
       throw new ArgumentError(`the flows of ${incident.id.slice(0, 8)} are not kept any more`)
-    checkConflict(answer, given)
-    const made = answer === 'normal' ? await models.make(given, attackRowsOf) : null
-    const whole = { ...given, ...made }
-    await put([...others, whole])
+    checkConflict(given, others)
+    const whole = answer === 'normal' ? { ...given, ...(await this.#makeModels(given)) } : given
+    await this.#put([...others, whole])
     if (answer === 'attack')
-      learning?.unlearn(
+      this.#learning?.unlearn(
         pairsOf(contacts),
         incident.beginMicros - MARGIN_MICROS,
         incident.endMicros + MARGIN_MICROS,
       )
     return { said: [saidOf(whole, incident.device), ...whole.changes] }
   }
-  const answerNow = async (
-    asked: unknown,
-    { answers: allowed, hours: most }: AnswerLimits,
-  ): Promise<{ said: readonly string[] }> => {
-    const {
-      incident: id,
-      answer,
-      hours = Math.min(most, DEFAULT_HOURS),
-    } = (asked ?? {}) as Record<string, unknown>
-    if (typeof id !== 'string' || !/^[0-9a-f]{32}$/.test(id))
-      throw new ArgumentError('expected the id of an incident, 32 hexadecimal digits', 'incident')
-    if (answer === 'none' && allowed.length === ANSWER_NAMES.length) {
-      const found = answers.find((each) => each.incident === id)
-      if (found === undefined) throw new ArgumentError(`${id.slice(0, 8)} has no answer`)
-      await put(without(id))
-      return { said: [`The answer "${found.answer}" to ${id.slice(0, 8)} no longer holds.`] }
-    }
-    const name = allowed.find((each) => each === answer)
-    if (name === undefined) throw new ArgumentError(`expected ${allowed.join(', ')}`, 'answer')
-    if (typeof hours !== 'number' || !(hours > 0 && hours <= most))
-      throw new ArgumentError(`expected hours above 0 and at most ${most}`, 'hours')
-    const incident = options.incidents().find((each) => each.id === id && each.state !== 'gathering')
-    if (incident === undefined) throw new ArgumentError(`there is no incident ${id.slice(0, 8)}`)
-    return give(incident, name, hours)
+
+  // Answers in force and on disk.
+
+  /** Of incidents that are kept, and of others. */
+  list(): readonly Answer[] {
+    const nowMicros = this.#options.nowMicros()
+    return this.#answers.filter((each) => isStanding(each, nowMicros))
   }
+
+  #without(incident: string): Answer[] {
+    return this.list().filter((each) => each.incident !== incident)
+  }
+
+  /** Kept first, then in force. */
+  async #put(next: readonly Answer[]): Promise<void> {
+    const { files, folder } = this.#options
+    if (folder !== null) {
+      try {
+        await files.makeFolder(folder)
+        await writeStateTwice(files, answersPathIn(folder), encodeAnswers(next))
+      } catch (error) {
+        // it may have got as far as its name; what is in force is what a restart should find
+        await writeStateTwice(files, answersPathIn(folder), encodeAnswers(this.#answers)).catch(
+          () => undefined,
+        )
+        throw fileError('write', answersPathIn(folder), error)
+      }
+    }
+    this.#answers = next
+    this.#models.use(next)
+  }
+
+  /** The agent's clock was set by so much. */
+  clockSet(byMicros: number): void {
+    if (this.#answers.length === 0) return
+    void this.#inTurn(() =>
+      this.#put(
+        this.#answers.map((each) => ({
+          ...each,
+          atMicros: each.atMicros + byMicros,
+          endsMicros: each.endsMicros === null ? null : each.endsMicros + byMicros,
+        })),
+      ),
+    ).catch((error: Error) => this.#options.log.warn(error.message))
+  }
+
+  // What answers are for.
+
+  /** The answer for which incidents of this kind and device are not reported; null where there is none. */
+  mutedBy({ key, kind }: Pick<Incident, 'key' | 'kind'>): MutingAnswer | null {
+    const found = this.list().find((each) => isMutingKind(each) && each.device === key && each.kind === kind)
+    return (found?.answer as MutingAnswer | undefined) ?? null
+  }
+
+  noteSilenced(): void {
+    this.#silencedAlerts++
+  }
+
+  /** Whether a fact was stated to be normal. */
+  isNormalFact(alert: Alert): boolean {
+    const kind = kindOfFact(alert.rule)
+    if (kind === null || !this.#answers.some(({ answer }) => answer === 'normal')) return false
+    const contact = contactOf(alert)
+    const isOfPeer = OF_PEER_ALONE.includes(kind)
+    return this.#answers.some(
+      (each) =>
+        each.answer === 'normal' &&
+        each.kind === kind &&
+        each.contacts.some((own) =>
+          isOfPeer ? own.device === contact.device && own.peer === contact.peer : isSameContact(own, contact),
+        ),
+    )
+  }
+
+  /**
+   * The decision of the model in force, or of an answer's model for a flow that the answer covers.
+   * @param models - that are made here, which unlearn the flows of an attack
+   */
+  judging(inner: Decider, models: Pick<ModelManager, 'unlearn'> | null): Decider {
+    this.#learning = models
+    this.#models.judgeBeside(inner)
+    this.#models.use(this.#answers)
+    return {
+      ...inner,
+      decide: (record) => {
+        const decision = inner.decide(record)
+        this.#isOfAnswer = decision.novel && this.#models.isNormal(record, decision)
+        if (!this.#isOfAnswer) return decision
+        this.#normalFlows++
+        return { ...decision, novel: false, answered: 'normal' }
+      },
+    }
+  }
+
+  /** Whether the latest decision was one of an answer: such a flow is of no model's training. */
+  get isOfAnswer(): boolean {
+    return this.#isOfAnswer
+  }
+
+  /** Rows of attacks on the devices that are chosen. */
+  attackRows(isOf: (device: string) => boolean): Float64Array[] {
+    return this.#answers
+      .filter(({ answer }) => answer === 'attack')
+      .flatMap(({ contacts, rows }) =>
+        rows.filter(({ contact }) => isOf(contacts[contact]?.device ?? '')).map(({ row }) => row),
+      )
+  }
+
+  counts(): AnswerCounts {
+    const standing = { snooze: 0, 'not-this-kind': 0, attack: 0, normal: 0 }
+    for (const { answer } of this.list()) standing[answer]++
+    return {
+      standing,
+      normalFlows: this.#normalFlows,
+      silencedAlerts: this.#silencedAlerts,
+      remote: this.remote.fates(),
+    }
+  }
+
+  // Models of answers "normal".
+
+  #makeModels(of: Answer): Promise<Pick<Answer, 'models' | 'changes'>> {
+    return this.#models.make(of, (device) => this.attackRows((each) => each === device))
+  }
+
+  /** To be called every second or so: makes models again where another one is in force. */
+  tick(): void {
+    this.#ticks++
+    if (this.#isRenewing || this.#ticks < this.#nextRenewal) return
+    const stale = this.#answers.find((each) => this.#models.isStale(each))
+    if (stale === undefined) return
+    this.#isRenewing = true
+    void this.#inTurn(() => this.#renew(stale)).finally(() => {
+      this.#isRenewing = false
+      if (this.#answers.some((each) => this.#models.isStale(each)))
+        this.#nextRenewal = this.#ticks + TICKS_BETWEEN_RETRIES
+    })
+  }
+
   /** Makes the models of an answer again that were made of another model than is in force, or are lost. */
-  const renew = async (of: Answer): Promise<void> => {
+  async #renew(of: Answer): Promise<void> {
     try {
-      const made = await models.make(of, attackRowsOf)
-      if (answers.includes(of)) await put(answers.map((each) => (each === of ? { ...each, ...made } : each)))
+      const made = await this.#makeModels(of)
+      if (this.#answers.includes(of))
+        await this.#put(this.#answers.map((each) => (each === of ? { ...each, ...made } : each)))
     } catch (error) {
-      log.warn(
+      this.#options.log.warn(
         `the answer "normal" to incident ${of.incident.slice(0, 8)} does not fit the model that is in force now: ${(error as Error).message}; trying again`,
       )
     }
   }
-  const remote = createRemoteAnswers({
-    inTurn,
-    answerOf: (incident) => standing().find((each) => each.incident === incident)?.answer ?? null,
-    give: (asked) => answerNow(asked, REMOTE),
-    log,
-  })
-  let isRenewing = false
-  let nextRenewal = 0
 
-  return {
-    answer: (asked, most = { answers: ANSWER_NAMES, hours: MAXIMUM_HOURS }) =>
-      inTurn(async () => {
-        try {
-          return await answerNow(asked, most)
-        } finally {
-          // of an answer that was refused, some may be made
-          await models.removeUnused(answers)
-        }
-      }),
-    remote,
-    list: standing,
-    mutedBy({ key, kind }) {
-      const found = standing().find((each) => isMutingKind(each) && each.device === key && each.kind === kind)
-      return (found?.answer as MutingAnswer | undefined) ?? null
-    },
-    isNormalFact(alert) {
-      const kind = kindOfFact(alert.rule)
-      if (kind === null || !answers.some(({ answer }) => answer === 'normal')) return false
-      const contact = contactOf(alert)
-      const isOfPeer = OF_PEER_ALONE.includes(kind)
-      return answers.some(
-        (each) =>
-          each.answer === 'normal' &&
-          each.kind === kind &&
-          each.contacts.some((own) =>
-            isOfPeer
-              ? own.device === contact.device && own.peer === contact.peer
-              : isSameContact(own, contact),
-          ),
-      )
-    },
-    noteSilenced() {
-      silencedAlerts++
-    },
-    judging(inner, made) {
-      learning = made
-      models.judgeBeside(inner)
-      models.use(answers)
-      return {
-        ...inner,
-        decide(record) {
-          const decision = inner.decide(record)
-          isOfAnswer = decision.novel && models.isNormal(record, decision)
-          if (!isOfAnswer) return decision
-          normalFlows++
-          return { ...decision, novel: false, answered: 'normal' }
-        },
-      }
-    },
-    get isOfAnswer() {
-      return isOfAnswer
-    },
-    attackRows,
-    clockSet(byMicros) {
-      if (answers.length === 0) return
-      void inTurn(() =>
-        put(
-          answers.map((each) => ({
-            ...each,
-            atMicros: each.atMicros + byMicros,
-            endsMicros: each.endsMicros === null ? null : each.endsMicros + byMicros,
-          })),
-        ),
-      ).catch((error: Error) => log.warn(error.message))
-    },
-    tick() {
-      ticks++
-      const stale = isRenewing || ticks < nextRenewal ? undefined : answers.find(models.isStale)
-      if (stale === undefined) return
-      isRenewing = true
-      void inTurn(() => renew(stale)).finally(() => {
-        isRenewing = false
-        if (answers.some(models.isStale)) nextRenewal = ticks + TICKS_BETWEEN_RETRIES
-      })
-    },
-    async idle() {
-      await last
-    },
-    counts: () => ({
-      standing: Object.fromEntries(
-        ANSWER_NAMES.map((name) => [name, standing().filter(({ answer }) => answer === name).length]),
-      ) as Record<AnswerName, number>,
-      normalFlows,
-      silencedAlerts,
-      remote: remote.fates(),
-    }),
+  /** Ends when no model is being made. */
+  idle(): Promise<void> {
+    return this.#inTurn(async () => undefined)
   }
 }
 
+function checkRoom({ answer }: Answer, others: readonly Answer[]): void {
+  if (others.length >= MAXIMUM_ANSWERS)
+    throw new ArgumentError(`expected at most ${MAXIMUM_ANSWERS} answers; take one back first`)
+  if (answer === 'normal' && others.filter((each) => each.answer === answer).length >= MAXIMUM_NORMAL)
+    throw new ArgumentError(`expected at most ${MAXIMUM_NORMAL} answers "normal"; take one back first`)
+}
+
+/** Throws ArgumentError where an answer stands that says the opposite of the same flows. */
+function checkConflict({ answer, incident, contacts }: Answer, others: readonly Answer[]): void {
+  const opposite = answer === 'normal' ? 'attack' : answer === 'attack' ? 'normal' : null
+  const found = others.find(
+    (each) =>
+      each.answer === opposite &&
+      each.contacts.some((contact) => contacts.some((own) => isSameContact(contact, own))),
+  )
+  if (found !== undefined)
+    throw new ArgumentError(
+      `${incident.slice(0, 8)} cannot be answered "${answer}": incident ${found.incident.slice(0, 8)}, with the same peer and service, was answered "${found.answer}"; take that answer back first`,
+    )
+}
+
 interface RemoteOptions {
-  /** One change after another. */
-  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+  readonly inTurn: InTurn
   /** The answer that an incident has now. */
   readonly answerOf: (incident: unknown) => AnswerName | null
   readonly give: (asked: unknown) => Promise<unknown>
@@ -448,7 +468,7 @@ export async function readAnswers(
   const known = found.is === 'whole' || found.is === 'copy' ? found.value : []
   const models = new Map<string, SavedModel>()
   for (const { sha256 } of known.flatMap(({ models: own }) => own)) {
-    const file = join(folder, 'answers', `${sha256}.oddflow`)
+    const file = answerModelPath(folder, sha256)
     const model = await lookAt(files, file, (bytes) => {
       if (createHash('sha256').update(bytes).digest('hex') !== sha256)
         throw new FormatError('model', 'is damaged')

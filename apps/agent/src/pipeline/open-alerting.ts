@@ -68,7 +68,7 @@ export async function openAlerting(options: AlertingOptions) {
             ? {}
             : { onAttackFlow: (pair, micros) => models.unlearn(new Set([pair]), micros, micros) }),
           localNetworks: settings.localNetworks,
-          mutedBy: answers.mutedBy,
+          mutedBy: (incident) => answers.mutedBy(incident),
           onChange(incident, change) {
             if (change === 'opened') rate.opened(incident.id)
             path.report(incident, change)

@@ -1,7 +1,7 @@
 /** What people said of incidents, opened from the settings. */
 import { fileError } from '@oddflow/program'
 import type { Settings } from '../config/settings.js'
-import { type AnswerBook, createAnswerBook, readAnswers } from '../incidents/answers.js'
+import { AnswerBook, readAnswers } from '../incidents/answers.js'
 import type { Incident } from '../incidents/incident.js'
 import { createIncidentRows, type IncidentRows } from '../incidents/incident-rows.js'
 import { readIncidentRows } from '../incidents/keep-incidents.js'
@@ -27,7 +27,7 @@ export async function openAnswers(
   const kept = isKept
     ? await readAnswers(files, state, faults).catch(unreadable)
     : { known: [], models: new Map() }
-  const answers = createAnswerBook({
+  const answers = new AnswerBook({
     ...kept,
     folder: isKept ? state : null,
     files,

@@ -162,7 +162,7 @@ export async function openModels(
   given: GivenModels,
   thresholds: Thresholds,
   known: KnownDevices,
-  attackRows: AnswerBook['attackRows'],
+  answers: Pick<AnswerBook, 'attackRows'>,
 ): Promise<OpenedModels> {
   const { base, byScope, contract } = given
   const { models, state, devices } = settings
@@ -186,7 +186,7 @@ export async function openModels(
     {
       contract,
       scopeOf,
-      attackRows: (owner) => attackRows((device) => scopeOf(device) === owner),
+      attackRows: (owner) => answers.attackRows((device) => scopeOf(device) === owner),
       localNetworks: settings.localNetworks,
       devices,
       budget: settings.budget,

@@ -150,7 +150,7 @@ async function openParts(
   const thresholds = await openThresholds(settings, environment, first.base)
   const earlier = await readDevices(settings, environment)
   const { answers, rows } = await openAnswers(settings, environment, () => incidents?.all() ?? [])
-  const opened = await openModels(settings, environment, first, thresholds, earlier, answers.attackRows)
+  const opened = await openModels(settings, environment, first, thresholds, earlier, answers)
   const { explain, room: models, known, forAnnouncements } = opened
   const decider = answers.judging(opened.decider, models)
   const input = openInput(settings, environment)
@@ -183,7 +183,7 @@ async function openParts(
   const watching = createWatching({ ...common, memory: given.memory, alerting, fleet, components })
   const { watcher } = watching
   const captureClock = new CaptureClock(clock, input.liveness)
-  const onClockSet = answers.clockSet
+  const onClockSet = (byMicros: number): void => answers.clockSet(byMicros)
   const upkeep = createUpkeep({ ...common, ...watching, alerting, captureClock, control, onClockSet })
   const statuses = () =>
     deviceStatuses(
@@ -313,7 +313,7 @@ function componentsOf(parts: Parts, server: AgentServer | null, vendors: VendorS
       clockSet: peerNames.clockSet,
       close: peerNames.save,
     },
-    { tick: answers.tick, close: answers.idle },
+    { tick: () => answers.tick(), close: () => answers.idle() },
     models && { warnings: () => models.warnings(), close: () => models.save() },
     records && {
       tick: () => records.recent.tick(),

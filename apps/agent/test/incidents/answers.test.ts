@@ -16,7 +16,7 @@ import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import { ANSWER_NAMES, type Answer, answersPathIn, decodeAnswers } from '../../src/incidents/answer.js'
-import { createAnswerBook, readAnswers } from '../../src/incidents/answers.js'
+import { AnswerBook, readAnswers } from '../../src/incidents/answers.js'
 import type { Incident } from '../../src/incidents/incident.js'
 import {
   addressPair,
@@ -114,7 +114,7 @@ async function openBook(
   const rows = createIncidentRows()
   let nowMicros = now
   let made = 0
-  const book = createAnswerBook({
+  const book = new AnswerBook({
     ...(await readAnswers(nodeFileSystem, folder, log)),
     folder,
     files: options.files ?? nodeFileSystem,
