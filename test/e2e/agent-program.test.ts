@@ -516,6 +516,10 @@ async function running(args: readonly string[]): Promise<Running> {
   })
   child.stdin.on('error', () => undefined)
   child.stdin.write(readFileSync(scan))
+  const all = `oddflow_packets_total{fate="processed"} ${lab('novel-scan.pcap').packets}\n`
+  await expect
+    .poll(() => get(`http://${address}/metrics`).then(({ text }) => text), { timeout: 60_000 })
+    .toContain(all)
   return {
     address,
     async sighup(says) {
@@ -664,13 +668,8 @@ describe('a running agent', () => {
     const eve = inFolder('running.json')
     const { address, stop } = await running(['--model', model, '--eve', eve, '--no-fold', '--once'])
     const url = `http://${address}`
-    let text = ''
     const packets = lab('novel-scan.pcap').packets
-    for (let i = 0; i < 100 && !text.includes(`oddflow_packets_total{fate="processed"} ${packets}`); i++) {
-      text = (await get(`${url}/metrics`)).text
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-    expect(text).toContain(`oddflow_packets_total{fate="processed"} ${packets}`)
+    const { text } = await get(`${url}/metrics`)
     expect(text).toMatch(/^# TYPE oddflow_packets_total counter$/m)
     expect(text).toMatch(/^oddflow_output_up\{output="eve"\} 1$/m)
     expect(Number(/^oddflow_memory_resident_bytes (\d+)$/m.exec(text)?.[1])).toBeGreaterThan(2e7)
