@@ -1,6 +1,7 @@
 /**
  * Facts that are counted as packets come, so that they are reported while their flows are open: floods of requests, and tunnels
- * through DNS. Tables are bounded: what has fewest makes room. Time is the packets', in the order of the capture.
+ * through DNS. Tables are bounded: what is over makes room, then what has fewest of the others. Time is the packets', in the order of
+ * the capture.
  */
 import { type FrameBatch, formatAddress, PACKET_OK, type PacketBatch } from '@oddflow/capture'
 import { createFlowRecord, type FlowRecord, protocolName } from '@oddflow/flows'
@@ -62,27 +63,41 @@ export function createRequestFloods({ isToDevice, onFlood }: RequestFloodsOption
     requests -= services.get(key)?.open.size ?? 0
     if (services.delete(key)) places[key & (PLACES - 1)]--
   }
-  const makeRoom = (): void => {
+  /** For one more request to the service of this key: of floods that were told, the largest counts afresh rather than that others go. */
+  const makeRoom = (kept: number, atMicros: number): void => {
     while (services.size > MAXIMUM_SERVICES || requests >= MAXIMUM_REQUESTS) {
-      let [least, fewest] = [0, Number.POSITIVE_INFINITY]
-      for (const [key, { open }] of services) if (open.size < fewest) [least, fewest] = [key, open.size]
-      remove(least)
+      let [least, fewest] = [kept, Number.POSITIVE_INFINITY]
+      let largest: Set<number> | null = null
+      for (const [key, { beganMicros, open }] of services) {
+        const isOther = key !== kept
+        if (isOther && isOver(beganMicros, atMicros)) {
+          remove(key)
+          continue
+        }
+        if (open.size >= Math.max(FLOOD, largest?.size ?? 0)) largest = open
+        if (isOther && open.size < fewest) [least, fewest] = [key, open.size]
+      }
+      if (services.size > MAXIMUM_SERVICES) remove(least)
+      else if (requests >= MAXIMUM_REQUESTS && largest !== null) {
+        requests -= largest.size
+        largest.clear()
+      } else if (requests >= MAXIMUM_REQUESTS) remove(least)
     }
   }
   const noteRequest = (packets: PacketBatch, i: number, client: number, key: number): void => {
     const atMicros = packets.timestampMicros[i]
     const known = services.get(key)
-    if (known !== undefined && Math.abs(atMicros - known.beganMicros) >= WINDOW_MICROS) remove(key)
+    if (known !== undefined && isOver(known.beganMicros, atMicros)) remove(key)
     let service = services.get(key)
     if (service === undefined) {
       if (!isToDevice(packets, i)) return
       service = { beganMicros: atMicros, open: new Set(), next: FLOOD }
       services.set(key, service)
       places[key & (PLACES - 1)]++
-      makeRoom()
     }
     const { open, beganMicros } = service
     if (open.has(client) || open.size >= MAXIMUM_OF_SERVICE) return
+    makeRoom(key, atMicros)
     open.add(client)
     requests++
     if (open.size < service.next) return
@@ -132,6 +147,11 @@ export function createRequestFloods({ isToDevice, onFlood }: RequestFloodsOption
   }
 }
 
+/** What is counted since then. */
+function isOver(beganMicros: number, atMicros: number): boolean {
+  return Math.abs(atMicros - beganMicros) >= WINDOW_MICROS
+}
+
 /** Not 0, which is an empty place. */
 function pairHash(from: number, to: number): number {
   const hash = Math.imul(from ^ (to >>> 15) ^ (to << 17), 0x9e3779b1)
@@ -178,21 +198,27 @@ export function createDnsTunnels({ senderOf, onTunnel }: DnsTunnelsOptions): Dns
   /** By device. */
   const asking = new Map<string, Asking>()
 
+  /** For one more device. */
+  const makeRoom = (atMicros: number): void => {
+    if (asking.size < MAXIMUM_ASKING) return
+    for (const [device, { beganMicros }] of asking) if (isOver(beganMicros, atMicros)) asking.delete(device)
+    if (asking.size < MAXIMUM_ASKING) return
+    const [least] = [...asking].reduce((a, b) => (b[1].names.size < a[1].names.size ? b : a))
+    asking.delete(least)
+  }
   const noteName = (packets: PacketBatch, i: number, name: number): void => {
     const device = senderOf(packets, i)
     if (device === null) return
     const atMicros = packets.timestampMicros[i]
     let of = asking.get(device)
-    if (of === undefined || Math.abs(atMicros - of.beganMicros) >= WINDOW_MICROS) {
+    if (of === undefined || isOver(of.beganMicros, atMicros)) {
+      asking.delete(device)
+      makeRoom(atMicros)
       of = { beganMicros: atMicros, names: new Set(), next: TUNNEL }
       asking.set(device, of)
     }
     if (of.names.size >= MAXIMUM_NAMES) return
     of.names.add(name)
-    if (asking.size > MAXIMUM_ASKING) {
-      const [least] = [...asking].reduce((a, b) => (b[1].names.size < a[1].names.size ? b : a))
-      asking.delete(least)
-    }
     if (of.names.size < of.next) return
     of.next *= LOUDER
     const record = recordOfPacket(packets, i)

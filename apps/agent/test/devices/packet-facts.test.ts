@@ -143,6 +143,38 @@ describe('a flood of requests', () => {
     )
     expect(toldOf(packets)).toHaveLength(60)
   })
+
+  const flood = (port: number, at: number): Sent[] =>
+    each(600, (i) => [{ ...request(i, SYN), to: [CAMERA, port] as const, at: at + i }])
+  const toldAfter = (before: readonly Sent[], at: number): string[] =>
+    toldOf([...before, ...flood(9, at)]).filter((text) => text.includes('port 9)'))
+
+  it('is found after and during a scan of every port, however often each was tried', () => {
+    const scan = each(36_000, (i) => [{ ...request(0, SYN), to: [CAMERA, 1000 + i] as const, at: 900 * i }])
+    expect(toldAfter(scan, 33 * SECOND)).toHaveLength(1)
+    expect(toldAfter(scan, 16 * SECOND)).toHaveLength(1)
+    for (const tries of [2, 20]) {
+      const tried = each(600 * tries, (i) => [
+        { ...request(i, SYN), to: [CAMERA, 1000 + (i % 600)] as const },
+      ])
+      expect(toldAfter(tried, SECOND)).toHaveLength(1)
+      expect(toldAfter(tried, 3600 * SECOND)).toHaveLength(1)
+    }
+  })
+
+  it('is found beside floods that fill the table, and these are told no more often', () => {
+    const large = each(50_000, (i) => [
+      { ...request(i, SYN), from: [CLIENT, i] as const, to: [CAMERA, 1000 + (i % 5)] as const, at: i },
+    ])
+    const both = each(600, (i) => [
+      { ...request(i, SYN, 100_000), to: [CAMERA, 7] as const },
+      { ...request(i, SYN, 100_000), to: [CAMERA, 8] as const },
+      { ...request(i, SYN, 100_000), from: [CLIENT, 50_000 + i] as const, to: [CAMERA, 1000] as const },
+    ])
+    const told = toldOf([...large, ...both])
+    expect(told.filter((text) => /port [78]\)/.test(text))).toHaveLength(2)
+    expect(told.filter((text) => / 512 .*port 1000\)/.test(text))).toHaveLength(1)
+  })
 })
 
 describe('a tunnel through DNS', () => {
@@ -195,6 +227,11 @@ describe('a tunnel through DNS', () => {
   it('is found beside many devices that ask for a long name', () => {
     const deviceOf = (i: number): number => (i % 10 === 0 ? 0 : 1 + (i % 499))
     expect(toldOf(1000, 120, { deviceOf, everyMicros: 10 })).toHaveLength(1)
+  })
+
+  it('is found after many devices asked for some long names', () => {
+    const deviceOf = (i: number): number => (i < 400 ? 1 + (i % 100) : 0)
+    expect(toldOf(500, 120, { deviceOf, everyMicros: SECOND / 2 })).toHaveLength(1)
   })
 })
 
