@@ -24,7 +24,7 @@ import { FormatError } from '@oddflow/core'
 import { fileError, isInNetwork, macText, type Network } from '@oddflow/program'
 import * as v from 'valibot'
 import type { FileSystem } from '../files/file-system.js'
-import { createKeeper } from '../files/keeper.js'
+import { createKeeper, type Keeper } from '../files/keeper.js'
 import { checkVersion, readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Incident } from '../incidents/incident.js'
 import type { Log } from '../log.js'
@@ -42,22 +42,6 @@ interface KeptName extends PeerName {
   /** Key of the device. */
   readonly device: string
   readonly lastMicros: number
-}
-
-export interface PeerNames {
-  /** Packets as they came; borrowed. */
-  packets(frames: FrameBatch, packets: PacketBatch): void
-  /** Of those of a device's peers that have one. */
-  of(device: string, addresses: readonly string[]): PeerName[]
-  /** Packets have come up to this time. */
-  advance(nowMicros: number): void
-  /** The packets' clock was set by so much. */
-  clockSet(byMicros: number): void
-  /** To be called every second or so: forgets the names of devices that are not watched any more. */
-  tick(): void
-  /** Keeps what is known now, as far as that can be written. Never rejects. */
-  save(): Promise<void>
-  readonly size: number
 }
 
 interface PeerNamesOptions {
@@ -88,31 +72,137 @@ const DNS_PORT = 53
 const KIND = 'oddflow-peer-names'
 const VERSION = 1
 
-export function createPeerNames(options: PeerNamesOptions): PeerNames {
-  const { localNetworks, isWatched, isKept, write, log } = options
+export class PeerNames {
+  readonly #options: PeerNamesOptions
   /** By device and address; of a device the one that was last seen comes last. */
-  const names = new Map<string, Map<string, KeptName>>()
-  let size = 0
+  readonly #names = new Map<string, Map<string, KeptName>>()
+  #size = 0
   /** Queries without an answer yet, the oldest first. */
-  const queries = new Set<string>()
+  readonly #queries = new Set<string>()
   /** Begins of ClientHellos, by their connection, the oldest first. */
-  const hellos = new Map<string, { bytes: Uint8Array; nextSequence: number }>()
-  let changes = 0
-  let expiredMicros = Number.NEGATIVE_INFINITY
+  readonly #hellos = new Map<string, { bytes: Uint8Array; nextSequence: number }>()
+  #changes = 0
+  #expiredMicros = Number.NEGATIVE_INFINITY
+  readonly #keeper: Keeper | null
 
-  const remove = (device: string, address: string): void => {
-    const own = names.get(device)
-    if (own?.delete(address) !== true) return
-    size--
-    changes++
-    if (own.size === 0) names.delete(device)
+  constructor(options: PeerNamesOptions) {
+    this.#options = options
+    for (const each of options.known) this.#add(each)
+    const { write, log } = options
+    this.#keeper =
+      write === null
+        ? null
+        : createKeeper({
+            what: 'names of peers are',
+            ticksBetween: TICKS_BETWEEN,
+            changes: () => this.#changes,
+            savedChanges: this.#changes,
+            write: () =>
+              write(encodePeerNames([...this.#names.values()].flatMap((own) => [...own.values()]))),
+            log,
+          })
   }
-  const removeOldestOf = (device: string): void => {
-    const [oldest] = names.get(device)?.keys() ?? []
-    if (oldest !== undefined) remove(device, oldest)
+
+  // Names in packets.
+
+  /** Packets as they came; borrowed. */
+  packets({ data, offset, capturedBytes }: FrameBatch, packets: PacketBatch): void {
+    for (let i = 0; i < packets.count; i++) {
+      const protocol = packets.protocol[i]
+      if (packets.payloadBytes[i] === 0 || packets.status[i] !== PACKET_OK) continue
+      const isDns =
+        protocol === UDP && (packets.sourcePort[i] === DNS_PORT || packets.destinationPort[i] === DNS_PORT)
+      if (!isDns && protocol !== TCP) continue
+      const transport = packets.transportOffset[i]
+      const start = transport + (isDns ? UDP_HEADER_BYTES : 4 * (data[transport + 12] >> 4))
+      const captured = offset[i] + capturedBytes[i]
+      const end = Math.min(captured, start + packets.payloadBytes[i])
+      if (start >= end || Number.isNaN(packets.timestampMicros[i])) continue
+      if (isDns) this.#takeDns(data, start, end, packets, i)
+      else this.#takeHello(data, start, end, packets, i)
+    }
   }
-  const add = (of: KeptName): void => {
-    const own = names.get(of.device) ?? new Map<string, KeptName>()
+
+  #takeDns(data: Uint8Array, start: number, end: number, packets: PacketBatch, i: number): void {
+    const message = readDnsMessage(data, start, end)
+    if (message === null) return
+    const isFromServer = packets.sourcePort[i] === DNS_PORT
+    if (message.isResponse !== isFromServer) return
+    const client = endOf(packets, i, !isFromServer)
+    const server = endOf(packets, i, isFromServer)
+    if (!this.#options.isWatched(client.device)) return
+    const port = isFromServer ? packets.destinationPort[i] : packets.sourcePort[i]
+    const query = `${client.device} ${client.address} ${port} ${server.address} ${message.id} ${message.name}`
+    if (!message.isResponse) {
+      this.#queries.delete(query)
+      this.#queries.add(query)
+      removeOldest(this.#queries, MAXIMUM_QUERIES)
+    } else if (this.#queries.delete(query)) {
+      const atMicros = packets.timestampMicros[i]
+      for (const words of message.addresses)
+        this.#note(client.device, words, isIpv4(words) ? 4 : 6, message.name, 'dns', atMicros)
+    }
+  }
+
+  #takeHello(data: Uint8Array, start: number, end: number, packets: PacketBatch, i: number): void {
+    const isBegin = data[start] === 0x16
+    if (!isBegin && this.#hellos.size === 0) return
+    const { device, address } = endOf(packets, i, true)
+    if (!this.#options.isWatched(device)) return
+    const peer = formatAddress(packets.destinationAddress, 4 * i, packets.ipVersion[i])
+    const connection = `${address} ${packets.sourcePort[i]} ${peer} ${packets.destinationPort[i]}`
+    const sequence = wordAt(data, packets.transportOffset[i] + 4)
+    const waiting = this.#hellos.get(connection)
+    const isNext = waiting !== undefined && waiting.nextSequence === sequence
+    if (!isNext && !isBegin) return
+    const segment = data.subarray(start, end)
+    const bytes = isNext ? Uint8Array.of(...waiting.bytes, ...segment) : segment
+    this.#hellos.delete(connection)
+    const found = readServerName(bytes, 0, bytes.length)
+    if (found === null) return
+    if (found !== 'cut') {
+      const words = packets.destinationAddress.subarray(4 * i, 4 * i + 4)
+      this.#note(device, words, packets.ipVersion[i], found.name, 'tls', packets.timestampMicros[i])
+    } else if (segment.length === packets.payloadBytes[i] && bytes.length < MAXIMUM_HELLO_BYTES) {
+      this.#hellos.set(connection, {
+        bytes: bytes.slice(),
+        nextSequence: (sequence + segment.length) >>> 0,
+      })
+      removeOldest(this.#hellos, MAXIMUM_HELLOS)
+    }
+  }
+
+  #note(
+    device: string,
+    words: Uint32Array,
+    ipVersion: number,
+    name: string,
+    source: PeerName['source'],
+    lastMicros: number,
+  ): void {
+    // devices of the network have names of their own, and no DNS server names them
+    if (this.#options.localNetworks.some((network) => isInNetwork(network, words, ipVersion))) return
+    this.#add({ device, address: formatAddress(words, 0, ipVersion), name, source, lastMicros })
+  }
+
+  // Names that are known.
+
+  /** Of those of a device's peers that have one. */
+  of(device: string, addresses: readonly string[]): PeerName[] {
+    const own = this.#names.get(device)
+    if (own === undefined) return []
+    return addresses.flatMap((each) => {
+      const found = own.get(each)
+      return found === undefined ? [] : [{ address: found.address, name: found.name, source: found.source }]
+    })
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  #add(of: KeptName): void {
+    const own = this.#names.get(of.device) ?? new Map<string, KeptName>()
     const before = own.get(of.address)
     own.delete(of.address)
     const isLesser = of.source === 'tls' && before?.source === 'dns'
@@ -120,157 +210,86 @@ export function createPeerNames(options: PeerNamesOptions): PeerNames {
     // what is seen again and again is written once an hour
     const isNews = before?.name !== next.name || of.lastMicros - before.lastMicros >= HOUR
     own.set(of.address, isNews ? { ...next, lastMicros: of.lastMicros } : before)
-    names.set(of.device, own)
-    if (isNews) changes++
-    if (before === undefined) size++
-    if (own.size > MAXIMUM_OF_DEVICE) removeOldestOf(of.device)
-    if (size <= MAXIMUM_NAMES) return
+    this.#names.set(of.device, own)
+    if (isNews) this.#changes++
+    if (before === undefined) this.#size++
+    if (own.size > MAXIMUM_OF_DEVICE) this.#removeOldestOf(of.device)
+    if (this.#size <= MAXIMUM_NAMES) return
     let most = of.device
-    for (const [device, { size: count }] of names) if (count > (names.get(most)?.size ?? 0)) most = device
-    removeOldestOf(most)
+    for (const [device, { size }] of this.#names) if (size > (this.#names.get(most)?.size ?? 0)) most = device
+    this.#removeOldestOf(most)
   }
-  const note = (
-    device: string,
-    words: Uint32Array,
-    ipVersion: number,
-    name: string,
-    source: PeerName['source'],
-    lastMicros: number,
-  ): void => {
-    // devices of the network have names of their own, and no DNS server names them
-    if (localNetworks.some((network) => isInNetwork(network, words, ipVersion))) return
-    add({ device, address: formatAddress(words, 0, ipVersion), name, source, lastMicros })
-  }
-  for (const each of options.known) add(each)
 
-  const endOf = (packets: PacketBatch, i: number, isSource: boolean): { device: string; address: string } => {
-    const address = formatAddress(
-      isSource ? packets.sourceAddress : packets.destinationAddress,
-      4 * i,
-      packets.ipVersion[i],
-    )
-    const macs = isSource ? packets.sourceMac : packets.destinationMac
-    return { device: macText(macs.subarray(6 * i, 6 * i + 6)) ?? address, address }
+  #removeOldestOf(device: string): void {
+    const [oldest] = this.#names.get(device)?.keys() ?? []
+    if (oldest !== undefined) this.#remove(device, oldest)
   }
-  const takeDns = (data: Uint8Array, start: number, end: number, packets: PacketBatch, i: number): void => {
-    const message = readDnsMessage(data, start, end)
-    if (message === null) return
-    const isFromServer = packets.sourcePort[i] === DNS_PORT
-    if (message.isResponse !== isFromServer) return
-    const client = endOf(packets, i, !isFromServer)
-    const server = endOf(packets, i, isFromServer)
-    if (!isWatched(client.device)) return
-    const port = isFromServer ? packets.destinationPort[i] : packets.sourcePort[i]
-    const query = `${client.device} ${client.address} ${port} ${server.address} ${message.id} ${message.name}`
-    if (!message.isResponse) {
-      queries.delete(query)
-      queries.add(query)
-      const [oldest] = queries
-      if (queries.size > MAXIMUM_QUERIES && oldest !== undefined) queries.delete(oldest)
-    } else if (queries.delete(query)) {
-      for (const words of message.addresses)
-        note(client.device, words, isIpv4(words) ? 4 : 6, message.name, 'dns', packets.timestampMicros[i])
+
+  #remove(device: string, address: string): void {
+    const own = this.#names.get(device)
+    if (own?.delete(address) !== true) return
+    this.#size--
+    this.#changes++
+    if (own.size === 0) this.#names.delete(device)
+  }
+
+  // Time, and the file.
+
+  /** Packets have come up to this time. */
+  advance(nowMicros: number): void {
+    if (Math.abs(nowMicros - this.#expiredMicros) < HOUR) return
+    this.#expiredMicros = nowMicros
+    for (const own of [...this.#names.values()]) {
+      for (const each of [...own.values()]) {
+        if (nowMicros - each.lastMicros >= RETENTION_MICROS) this.#remove(each.device, each.address)
+        // the clock was set back while the agent did not run
+        else if (each.lastMicros > nowMicros) own.set(each.address, { ...each, lastMicros: nowMicros })
+      }
     }
   }
-  const takeHello = (data: Uint8Array, start: number, end: number, packets: PacketBatch, i: number): void => {
-    const isBegin = data[start] === 0x16
-    if (!isBegin && hellos.size === 0) return
-    const { device, address } = endOf(packets, i, true)
-    if (!isWatched(device)) return
-    const peer = formatAddress(packets.destinationAddress, 4 * i, packets.ipVersion[i])
-    const connection = `${address} ${packets.sourcePort[i]} ${peer} ${packets.destinationPort[i]}`
-    const sequence = wordAt(data, packets.transportOffset[i] + 4)
-    const waiting = hellos.get(connection)
-    const isNext = waiting !== undefined && waiting.nextSequence === sequence
-    if (!isNext && !isBegin) return
-    const segment = data.subarray(start, end)
-    const bytes = isNext ? Uint8Array.of(...waiting.bytes, ...segment) : segment
-    hellos.delete(connection)
-    const found = readServerName(bytes, 0, bytes.length)
-    if (found === null) return
-    if (found !== 'cut') {
-      const words = packets.destinationAddress.subarray(4 * i, 4 * i + 4)
-      note(device, words, packets.ipVersion[i], found.name, 'tls', packets.timestampMicros[i])
-    } else if (segment.length === packets.payloadBytes[i] && bytes.length < MAXIMUM_HELLO_BYTES) {
-      hellos.set(connection, { bytes: bytes.slice(), nextSequence: (sequence + segment.length) >>> 0 })
-      const [oldest] = hellos.keys()
-      if (hellos.size > MAXIMUM_HELLOS && oldest !== undefined) hellos.delete(oldest)
-    }
+
+  /** The packets' clock was set by so much. */
+  clockSet(byMicros: number): void {
+    this.#expiredMicros += byMicros
+    for (const own of this.#names.values())
+      for (const [address, each] of own) own.set(address, { ...each, lastMicros: each.lastMicros + byMicros })
+    this.#changes++
   }
+
+  /** To be called every second or so: forgets the names of devices that are not watched any more. */
+  tick(): void {
+    const isDue = this.#forgetOthers()
+    this.#keeper?.tick(isDue)
+  }
+
+  /** Keeps what is known now, as far as that can be written. Never rejects. */
+  async save(): Promise<void> {
+    this.#forgetOthers()
+    await this.#keeper?.save()
+  }
+
   /** True where there were some. */
-  const forgetOthers = (): boolean => {
-    const before = size
-    for (const [device, own] of [...names])
-      if (!isKept(device)) for (const address of [...own.keys()]) remove(device, address)
-    return size < before
+  #forgetOthers(): boolean {
+    const before = this.#size
+    for (const [device, own] of [...this.#names])
+      if (!this.#options.isKept(device)) for (const address of [...own.keys()]) this.#remove(device, address)
+    return this.#size < before
   }
-  const keeper =
-    write === null
-      ? null
-      : createKeeper({
-          what: 'names of peers are',
-          ticksBetween: TICKS_BETWEEN,
-          changes: () => changes,
-          savedChanges: changes,
-          write: () => write(encodePeerNames([...names.values()].flatMap((own) => [...own.values()]))),
-          log,
-        })
+}
 
-  return {
-    packets({ data, offset, capturedBytes }, packets) {
-      for (let i = 0; i < packets.count; i++) {
-        const protocol = packets.protocol[i]
-        if (packets.payloadBytes[i] === 0 || packets.status[i] !== PACKET_OK) continue
-        const isDns =
-          protocol === UDP && (packets.sourcePort[i] === DNS_PORT || packets.destinationPort[i] === DNS_PORT)
-        if (!isDns && protocol !== TCP) continue
-        const transport = packets.transportOffset[i]
-        const start = transport + (isDns ? UDP_HEADER_BYTES : 4 * (data[transport + 12] >> 4))
-        const captured = offset[i] + capturedBytes[i]
-        const end = Math.min(captured, start + packets.payloadBytes[i])
-        if (start >= end || Number.isNaN(packets.timestampMicros[i])) continue
-        if (isDns) takeDns(data, start, end, packets, i)
-        else takeHello(data, start, end, packets, i)
-      }
-    },
-    of(device, addresses) {
-      const own = names.get(device)
-      if (own === undefined) return []
-      return addresses.flatMap((each) => {
-        const found = own.get(each)
-        return found === undefined ? [] : [{ address: found.address, name: found.name, source: found.source }]
-      })
-    },
-    advance(nowMicros) {
-      if (Math.abs(nowMicros - expiredMicros) < HOUR) return
-      expiredMicros = nowMicros
-      for (const own of [...names.values()]) {
-        for (const each of [...own.values()]) {
-          if (nowMicros - each.lastMicros >= RETENTION_MICROS) remove(each.device, each.address)
-          // the clock was set back while the agent did not run
-          else if (each.lastMicros > nowMicros) own.set(each.address, { ...each, lastMicros: nowMicros })
-        }
-      }
-    },
-    clockSet(byMicros) {
-      expiredMicros += byMicros
-      for (const own of names.values())
-        for (const [address, each] of own)
-          own.set(address, { ...each, lastMicros: each.lastMicros + byMicros })
-      changes++
-    },
-    tick() {
-      const isDue = forgetOthers()
-      keeper?.tick(isDue)
-    },
-    async save() {
-      forgetOthers()
-      await keeper?.save()
-    },
-    get size() {
-      return size
-    },
-  }
+function removeOldest(of: Set<string> | Map<string, unknown>, maximum: number): void {
+  const [oldest] = of.keys()
+  if (of.size > maximum && oldest !== undefined) of.delete(oldest)
+}
+
+function endOf(packets: PacketBatch, i: number, isSource: boolean): { device: string; address: string } {
+  const address = formatAddress(
+    isSource ? packets.sourceAddress : packets.destinationAddress,
+    4 * i,
+    packets.ipVersion[i],
+  )
+  const macs = isSource ? packets.sourceMac : packets.destinationMac
+  return { device: macText(macs.subarray(6 * i, 6 * i + 6)) ?? address, address }
 }
 
 function isIpv4(words: Uint32Array): boolean {

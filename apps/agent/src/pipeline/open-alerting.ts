@@ -84,7 +84,9 @@ export async function openAlerting(options: AlertingOptions) {
         const { name = null, group = null } = devices?.table.get(key) ?? {}
         return { ...(name === null ? {} : { name: name.name }), ...(group === null ? {} : { group }) }
       },
-      ...(peerNames === null ? {} : { peerNamesOf: peerNames.of }),
+      ...(peerNames === null
+        ? {}
+        : { peerNamesOf: (device: string, addresses: readonly string[]) => peerNames.of(device, addresses) }),
     },
     suppression: createSuppression(settings.suppress),
     alsoSuppresses: (alert) => (records?.suppressions.take(alert, clock.wallMicros()) ?? null) !== null,

@@ -15,13 +15,7 @@ import {
   writeKnownDevices,
 } from '../devices/device-table.js'
 import { createDeviceWatch, type DeviceWatch } from '../devices/device-watch.js'
-import {
-  createPeerNames,
-  decodePeerNames,
-  type PeerNames,
-  peerNamesPathIn,
-  writePeerNames,
-} from '../devices/peer-names.js'
+import { decodePeerNames, PeerNames, peerNamesPathIn, writePeerNames } from '../devices/peer-names.js'
 import type { VendorSeeker } from '../devices/vendors.js'
 import { readStateOrSetAside } from '../files/state-file.js'
 import type { AnswerBook } from '../incidents/answers.js'
@@ -50,7 +44,7 @@ export async function openPeerNames(
   if (peerNames === null) return null
   const known =
     state === null ? null : await readStateOrSetAside(files, peerNamesPathIn(state), decodePeerNames, faults)
-  return createPeerNames({
+  return new PeerNames({
     known: known ?? [],
     localNetworks,
     isWatched: (device) => stateOf(device) === 'watching',

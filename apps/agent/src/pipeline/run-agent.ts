@@ -308,10 +308,10 @@ function componentsOf(parts: Parts, server: AgentServer | null, vendors: VendorS
     { tick: upkeep.lookForUnjudged },
     keeper,
     peerNames && {
-      tick: peerNames.tick,
-      advance: peerNames.advance,
-      clockSet: peerNames.clockSet,
-      close: peerNames.save,
+      tick: () => peerNames.tick(),
+      advance: (nowMicros) => peerNames.advance(nowMicros),
+      clockSet: (byMicros) => peerNames.clockSet(byMicros),
+      close: () => peerNames.save(),
     },
     { tick: () => answers.tick(), close: () => answers.idle() },
     models && { warnings: () => models.warnings(), close: () => models.save() },
@@ -344,7 +344,7 @@ async function openRun(
   parts.status.of = (output) => agentStatus(snapshot(), statuses(), environment.clock.wallMicros(), output)
   const namedIncidents = (): readonly Incident[] =>
     (alerting.incidents?.all() ?? []).map((each) =>
-      peerNames === null ? each : withPeerNames(each, peerNames.of),
+      peerNames === null ? each : withPeerNames(each, (device, addresses) => peerNames.of(device, addresses)),
     )
   const incidents = alerting.incidents === null ? null : { list: namedIncidents, answers }
   const { modelOf } = parts.decider

@@ -4,10 +4,10 @@ import { parseNetwork } from '@oddflow/program'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  createPeerNames,
   decodePeerNames,
   forgetPeerNames,
   MAXIMUM_NAMES,
+  PeerNames,
   peerNamesPathIn,
   withNames,
   writePeerNames,
@@ -148,9 +148,9 @@ const segment = (payload: readonly number[], sequence = 1000, to = '203.0.113.5'
   sequence,
 })
 
-function open(options: Partial<Parameters<typeof createPeerNames>[0]> = {}) {
+function open(options: Partial<ConstructorParameters<typeof PeerNames>[0]> = {}) {
   const written: object[] = []
-  const names = createPeerNames({
+  const names = new PeerNames({
     known: [],
     localNetworks: [parseNetwork('192.168.0.0/16')],
     isWatched: () => true,
