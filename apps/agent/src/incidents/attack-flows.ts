@@ -105,7 +105,7 @@ export interface OpenAttacks {
   readonly attacks: AttackContact[]
 }
 
-interface AttackFlowsOptions {
+export interface AttackFlowsOptions {
   readonly rows: Pick<IncidentRows, 'noteFlow'>
   readonly localNetworks: readonly Network[]
   /** A flow that a device's model may have learned turned out to be part of an attack. @param pair - of its addresses (addressPair) */

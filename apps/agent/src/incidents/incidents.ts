@@ -17,12 +17,11 @@
 import { createHash } from 'node:crypto'
 import { parseMac } from '@oddflow/capture'
 import type { FlowRecord } from '@oddflow/flows'
-import type { Network } from '@oddflow/program'
 import { type Alert, type AlertRule, servicePort } from '../alerts/alert.js'
 import type { AlertExplainer } from '../alerts/eve.js'
 import { isGroup } from '../devices/contacts.js'
 import type { MutingAnswer } from './answer.js'
-import { type AttackContact, attacksOf, createAttackFlows } from './attack-flows.js'
+import { type AttackContact, type AttackFlowsOptions, attacksOf, createAttackFlows } from './attack-flows.js'
 import {
   emptyIncident,
   INCIDENT_KINDS,
@@ -42,42 +41,12 @@ import type { IncidentRows } from './incident-rows.js'
 import { deviceText, namedFact, serviceText, summaryOf } from './sentences.js'
 import { bytesOf, noVolume, type Volume, volumeFacts } from './volume.js'
 
-export interface IncidentBook {
-  /**
-   * Takes an alert that no rule suppresses. Returns the id of its incident; null for what is no matter of incidents.
-   * @param atMicros - of the clock as it is now
-   */
-  note(alert: Alert, atMicros: number): string | null
-  /**
-   * A flow of a device that is not watched, and so has no alert; its row is borrowed. Where it is with a peer and service of an open
-   * incident, an answer is about it too; of a scan, where it is with the peer. True where it is to train no model.
-   * @param isNewContact - the device did not use the service with that peer before: usual flows to a host that is scanned are no part of that
-   */
-  noteHeld(record: FlowRecord, isNewContact: boolean): boolean
-  /** The answer for which the incident with this id is not reported; null where there is none. */
-  mutedBy(id: string): MutingAnswer | null
-  /** Ends incidents that have been quiet for long, and reports what has waited. */
-  advance(nowMicros: number): void
-  /** No more packets are to come: reports what waits. */
-  flush(): void
-  /** The packets' clock was set by so much. */
-  clockSet(byMicros: number): void
-  /** Those that gather, are open, or were; the oldest first. */
-  all(): readonly Incident[]
-  /** Grows with each change; `reports` with each that was reported. */
-  readonly changes: number
-  readonly reports: number
-}
-
-interface IncidentBookOptions {
+interface IncidentBookOptions extends AttackFlowsOptions {
   /** Of an earlier run. */
   readonly known: readonly Incident[]
   readonly explain: AlertExplainer
   /** Keeps what answers are about. */
   readonly rows: Pick<IncidentRows, 'note' | 'noteFlow' | 'of'>
-  /** A flow that a device's model may have learned turned out to be part of an attack. @param pair - of its addresses (addressPair) */
-  readonly onAttackFlow?: (pair: number, startMicros: number) => void
-  readonly localNetworks: readonly Network[]
   /** The answer for which an incident is not reported now. */
   readonly mutedBy: (incident: Incident) => MutingAnswer | null
   readonly onChange: (incident: Incident, change: IncidentChange) => void
@@ -131,167 +100,200 @@ interface Working {
   waitsMicros: number | null
 }
 
-export function createIncidentBook({
-  known,
-  explain,
-  rows,
-  onAttackFlow,
-  localNetworks,
-  mutedBy,
-  onChange,
-}: IncidentBookOptions): IncidentBook {
+export class IncidentBook {
+  readonly #options: IncidentBookOptions
+  readonly #attackFlows: ReturnType<typeof createAttackFlows>
   /** By device. */
-  const active = new Map<string, Working>()
-  const over: Incident[] = []
-  const attackFlows = createAttackFlows({
-    rows,
-    localNetworks,
-    ...(onAttackFlow === undefined ? {} : { onAttackFlow }),
-  })
-  let changes = 0
-  let reports = 0
-  let advancedMicros = 0
+  readonly #active = new Map<string, Working>()
+  readonly #over: Incident[] = []
+  #changes = 0
+  #reports = 0
+  #advancedMicros = 0
   /** Flows that are judged late are of before. */
-  let latestMicros = 0
-  for (const incident of known) {
-    if (incident.state === 'over') over.push(incident)
-    else active.set(incident.key, workingOf(incident, attacksOf(incident, rows.of(incident.id).contacts)))
+  #latestMicros = 0
+
+  constructor(options: IncidentBookOptions) {
+    this.#options = options
+    this.#attackFlows = createAttackFlows(options)
+    for (const incident of options.known) {
+      if (incident.state === 'over') this.#over.push(incident)
+      else {
+        const attacks = attacksOf(incident, options.rows.of(incident.id).contacts)
+        this.#active.set(incident.key, workingOf(incident, attacks))
+      }
+    }
   }
 
-  const report = (incident: Incident, change: IncidentChange): void => {
-    incident.reports++
-    const { kind, level, totalEvidence } = incident
-    incident.reported = { kind, level, evidence: totalEvidence, kinds: seriousKinds(incident).length }
-    reports++
-    changes++
-    onChange(incident, change)
-  }
-  /** Reports that it opens, is of a graver kind, or became much worse, the last WORSE_MICROS after the report before. */
-  const reportChange = (working: Working, mayWait = true): void => {
-    const { incident, strongest, reportedMicros } = working
-    const change = changeOf(incident)
-    if (change === null || (mayWait && isPremature(working, latestMicros))) return
-    if (!isOtherKind(incident) && Math.abs(latestMicros - reportedMicros) < WORSE_MICROS) return
-    incident.state = 'open'
-    if (strongest !== null) incident.reasons = [...explain(strongest).reasons]
-    incident.summary = summaryOf(incident)
-    if (mutedBy(incident) !== null) return
-    working.reportedMicros = latestMicros
-    report(incident, change)
-  }
-  const end = (working: Working): void => {
+  // Evidence.
+
+  /**
+   * Takes an alert that no rule suppresses. Returns the id of its incident; null for what is no matter of incidents.
+   * @param atMicros - of the clock as it is now
+   */
+  note(alert: Alert, atMicros: number): string | null {
+    if (NO_INCIDENT.includes(alert.rule)) return null
+    // a recording has no clock but its packets; flows that are judged late do not set it back
+    if (atMicros - this.#advancedMicros >= MINUTE || this.#advancedMicros - atMicros >= HOUR)
+      this.advance(atMicros)
+    const key = alert.rule === 'device-flood' ? NETWORK : (alert.device.mac ?? alert.device.address)
+    const working = this.#workingFor(alert, key, atMicros)
     const { incident } = working
-    active.delete(incident.key)
-    changes++
-    if (incident.state === 'gathering') reportChange(working, false)
-    if (incident.state !== 'open') return
-    incident.state = 'over'
-    incident.summary = summaryOf(incident)
-    over.push(incident)
-    if (over.length > MAXIMUM_OVER) over.shift()
-    if (incident.reported !== null && mutedBy(incident) === null) report(incident, 'over')
+    this.#changes++
+    incident.beginMicros = Math.min(incident.beginMicros, atMicros - alert.flow.durationMicros)
+    incident.endMicros = Math.max(incident.endMicros, atMicros)
+    countContact(incident, alert)
+    this.#options.rows.note(incident.id, alert)
+    this.#attackFlows.take(working, alert)
+    if (alert.rule === 'score' || alert.rule === 'one-packet') noteFlow(working, alert)
+    else noteFact(incident, alert.rule, key, atMicros, namedFact(alert))
+    if (alert.rule === 'score')
+      for (const { rule, fact } of volumeFacts(working.volume, alert, atMicros, this.#options.explain))
+        noteFact(incident, rule, incident.key, atMicros, `${deviceText(incident.device)} ${fact}`)
+    incident.kind = kindOf(incident)
+    incident.level = levelOf(incident)
+    this.#latestMicros = Math.max(this.#latestMicros, atMicros)
+    this.#reportChange(working)
+    return incident.id
   }
-  const makeRoom = (): void => {
-    if (active.size < MAXIMUM_ACTIVE) return
-    const all = [...active.values()]
-    const gathering = all.filter(({ incident }) => incident.state === 'gathering')
-    const least = (of: Working[], by: (incident: Incident) => number): Working =>
-      of.reduce((lowest, each) => (by(each.incident) < by(lowest.incident) ? each : lowest))
-    end(
-      gathering.length > 0
-        ? least(gathering, ({ evidence }) => evidence)
-        : least(all, ({ endMicros }) => endMicros),
-    )
+
+  /**
+   * A flow of a device that is not watched, and so has no alert; its row is borrowed. Where it is with a peer and service of an open
+   * incident, an answer is about it too; of a scan, where it is with the peer. True where it is to train no model.
+   * @param isNewContact - the device did not use the service with that peer before: usual flows to a host that is scanned are no part of that
+   */
+  noteHeld(record: FlowRecord, isNewContact: boolean): boolean {
+    const isPart = this.#attackFlows.note(record, isNewContact, (device) => this.#active.get(device))
+    if (isPart) this.#changes++
+    return isPart
   }
-  const workingFor = (alert: Alert, key: string, atMicros: number): Working => {
+
+  #workingFor(alert: Alert, key: string, atMicros: number): Working {
     const isResponder = alert.device.address === alert.flow.destination
-    const byPeer = isResponder && alert.peerKey !== null ? active.get(alert.peerKey) : undefined
-    const found = byPeer ?? active.get(key)
+    const byPeer = isResponder && alert.peerKey !== null ? this.#active.get(alert.peerKey) : undefined
+    const found = byPeer ?? this.#active.get(key)
     if (found !== undefined) {
       const { incident } = found
       if (!isOver(incident, atMicros)) {
         fade(incident, atMicros)
         return found
       }
-      end(found)
+      this.#end(found)
     }
-    makeRoom()
+    this.#makeRoom()
     const fresh = workingOf(beginIncident(alert, key, atMicros))
-    active.set(key, fresh)
+    this.#active.set(key, fresh)
     return fresh
   }
-  const advance = (nowMicros: number): void => {
-    advancedMicros = nowMicros
-    latestMicros = nowMicros
-    for (const working of [...active.values()]) {
-      const { incident } = working
-      if (isOver(incident, nowMicros)) end(working)
-      else reportChange(working)
+
+  #makeRoom(): void {
+    if (this.#active.size < MAXIMUM_ACTIVE) return
+    const all = [...this.#active.values()]
+    const gathering = all.filter(({ incident }) => incident.state === 'gathering')
+    const least = (of: Working[], by: (incident: Incident) => number): Working =>
+      of.reduce((lowest, each) => (by(each.incident) < by(lowest.incident) ? each : lowest))
+    this.#end(
+      gathering.length > 0
+        ? least(gathering, ({ evidence }) => evidence)
+        : least(all, ({ endMicros }) => endMicros),
+    )
+  }
+
+  // Reports.
+
+  #report(incident: Incident, change: IncidentChange): void {
+    incident.reports++
+    const { kind, level, totalEvidence } = incident
+    incident.reported = { kind, level, evidence: totalEvidence, kinds: seriousKinds(incident).length }
+    this.#reports++
+    this.#changes++
+    this.#options.onChange(incident, change)
+  }
+
+  /** Reports that it opens, is of a graver kind, or became much worse, the last WORSE_MICROS after the report before. */
+  #reportChange(working: Working, mayWait = true): void {
+    const { incident, strongest, reportedMicros } = working
+    const { explain, mutedBy } = this.#options
+    const change = changeOf(incident)
+    if (change === null || (mayWait && isPremature(working, this.#latestMicros))) return
+    if (!isOtherKind(incident) && Math.abs(this.#latestMicros - reportedMicros) < WORSE_MICROS) return
+    incident.state = 'open'
+    if (strongest !== null) incident.reasons = [...explain(strongest).reasons]
+    incident.summary = summaryOf(incident)
+    if (mutedBy(incident) !== null) return
+    working.reportedMicros = this.#latestMicros
+    this.#report(incident, change)
+  }
+
+  #end(working: Working): void {
+    const { incident } = working
+    this.#active.delete(incident.key)
+    this.#changes++
+    if (incident.state === 'gathering') this.#reportChange(working, false)
+    if (incident.state !== 'open') return
+    incident.state = 'over'
+    incident.summary = summaryOf(incident)
+    this.#over.push(incident)
+    if (this.#over.length > MAXIMUM_OVER) this.#over.shift()
+    if (incident.reported !== null && this.#options.mutedBy(incident) === null) this.#report(incident, 'over')
+  }
+
+  // Time.
+
+  /** Ends incidents that have been quiet for long, and reports what has waited. */
+  advance(nowMicros: number): void {
+    this.#advancedMicros = nowMicros
+    this.#latestMicros = nowMicros
+    for (const working of [...this.#active.values()]) {
+      if (isOver(working.incident, nowMicros)) this.#end(working)
+      else this.#reportChange(working)
     }
   }
 
-  return {
-    note(alert, atMicros) {
-      if (NO_INCIDENT.includes(alert.rule)) return null
-      // a recording has no clock but its packets; flows that are judged late do not set it back
-      if (atMicros - advancedMicros >= MINUTE || advancedMicros - atMicros >= HOUR) advance(atMicros)
-      const key = alert.rule === 'device-flood' ? NETWORK : (alert.device.mac ?? alert.device.address)
-      const working = workingFor(alert, key, atMicros)
+  /** No more packets are to come: reports what waits. */
+  flush(): void {
+    for (const working of this.#active.values())
+      if (working.incident.state === 'gathering') this.#reportChange(working, false)
+  }
+
+  /** The packets' clock was set by so much. */
+  clockSet(byMicros: number): void {
+    this.#latestMicros += byMicros
+    this.#attackFlows.clockSet(byMicros)
+    for (const working of this.#active.values()) {
       const { incident } = working
-      changes++
-      incident.beginMicros = Math.min(incident.beginMicros, atMicros - alert.flow.durationMicros)
-      incident.endMicros = Math.max(incident.endMicros, atMicros)
-      countContact(incident, alert)
-      rows.note(incident.id, alert)
-      attackFlows.take(working, alert)
-      if (alert.rule === 'score' || alert.rule === 'one-packet') noteFlow(working, alert)
-      else noteFact(incident, alert.rule, key, atMicros, namedFact(alert))
-      if (alert.rule === 'score')
-        for (const { rule, fact } of volumeFacts(working.volume, alert, atMicros, explain))
-          noteFact(incident, rule, incident.key, atMicros, `${deviceText(incident.device)} ${fact}`)
-      incident.kind = kindOf(incident)
-      incident.level = levelOf(incident)
-      latestMicros = Math.max(latestMicros, atMicros)
-      reportChange(working)
-      return incident.id
-    },
-    noteHeld(record, isNewContact) {
-      const isPart = attackFlows.note(record, isNewContact, (device) => active.get(device))
-      if (isPart) changes++
-      return isPart
-    },
-    mutedBy(id) {
-      for (const { incident } of active.values()) if (incident.id === id) return mutedBy(incident)
-      return null
-    },
-    advance,
-    flush() {
-      for (const working of active.values())
-        if (working.incident.state === 'gathering') reportChange(working, false)
-    },
-    clockSet(byMicros) {
-      latestMicros += byMicros
-      attackFlows.clockSet(byMicros)
-      for (const working of active.values()) {
-        const { incident } = working
-        working.reportedMicros += byMicros
-        if (working.waitsMicros !== null) working.waitsMicros += byMicros
-        incident.beginMicros += byMicros
-        incident.endMicros += byMicros
-        for (const fact of incident.facts) {
-          fact.firstMicros += byMicros
-          fact.lastMicros += byMicros
-        }
+      working.reportedMicros += byMicros
+      if (working.waitsMicros !== null) working.waitsMicros += byMicros
+      incident.beginMicros += byMicros
+      incident.endMicros += byMicros
+      for (const fact of incident.facts) {
+        fact.firstMicros += byMicros
+        fact.lastMicros += byMicros
       }
-      if (active.size > 0) changes++
-    },
-    all: () => [...over, ...[...active.values()].map(({ incident }) => incident)],
-    get changes() {
-      return changes
-    },
-    get reports() {
-      return reports
-    },
+    }
+    if (this.#active.size > 0) this.#changes++
+  }
+
+  // Read from outside.
+
+  /** The answer for which the incident with this id is not reported; null where there is none. */
+  mutedBy(id: string): MutingAnswer | null {
+    for (const { incident } of this.#active.values())
+      if (incident.id === id) return this.#options.mutedBy(incident)
+    return null
+  }
+
+  /** Those that gather, are open, or were; the oldest first. */
+  all(): readonly Incident[] {
+    return [...this.#over, ...[...this.#active.values()].map(({ incident }) => incident)]
+  }
+
+  /** Grows with each change; `reports` with each that was reported. */
+  get changes(): number {
+    return this.#changes
+  }
+
+  get reports(): number {
+    return this.#reports
   }
 }
 

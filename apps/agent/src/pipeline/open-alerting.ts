@@ -9,7 +9,7 @@ import type { DeviceWatch } from '../devices/device-watch.js'
 import { openKeptPackets } from '../evidence/evidence.js'
 import type { AnswerBook } from '../incidents/answers.js'
 import type { IncidentRows } from '../incidents/incident-rows.js'
-import { createIncidentBook } from '../incidents/incidents.js'
+import { IncidentBook } from '../incidents/incidents.js'
 import { createIncidentKeeper, readIncidents } from '../incidents/keep-incidents.js'
 import type { FrameInput } from '../input/read-frames.js'
 import type { ModelManager } from '../models/model-manager.js'
@@ -60,7 +60,7 @@ export async function openAlerting(options: AlertingOptions) {
   const incidents =
     settings.devices === null
       ? null
-      : createIncidentBook({
+      : new IncidentBook({
           known,
           explain,
           rows,

@@ -14,7 +14,7 @@ import {
   MAXIMUM_OVER,
 } from '../../src/incidents/incident.js'
 import { createIncidentRows, type KeptRows, pairOf } from '../../src/incidents/incident-rows.js'
-import { createIncidentBook } from '../../src/incidents/incidents.js'
+import { IncidentBook } from '../../src/incidents/incidents.js'
 import { createIncidentKeeper, pathIn, readIncidents } from '../../src/incidents/keep-incidents.js'
 import { temporaryFolder } from '../support/folder.js'
 import { NO_EXPLANATION, sampleAlert } from '../support/sample-alert.js'
@@ -38,7 +38,7 @@ function gathering(
   const rows = createIncidentRows(new Map(kept === null ? [] : known.map(({ id }) => [id, kept] as const)))
   const muted = { kind: '' }
   const unlearned: unknown[] = []
-  const book = createIncidentBook({
+  const book = new IncidentBook({
     known,
     rows,
     onAttackFlow: (pair, startMicros) => unlearned.push([pair, startMicros]),
