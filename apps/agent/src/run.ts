@@ -183,7 +183,10 @@ Examples:
 /** Which agent a command is about, whether it runs or not. */
 function withState(command: Command): Command {
   return command
-    .option('-c, --config <file>', "the agent's configuration file, which names its state folder")
+    .option(
+      '-c, --config <file>',
+      "the agent's configuration file, which names its state folder (default: /etc/oddflow/agent.yaml, where it exists)",
+    )
     .option('--state <folder>', "the agent's state folder; overrides the one in the configuration")
 }
 

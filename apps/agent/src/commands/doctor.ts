@@ -11,13 +11,14 @@ import { createServer } from 'node:net'
 import { totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { openLive } from '@oddflow/capture/node'
+import { LiveCaptureError, openLive } from '@oddflow/capture/node'
 import { OddFlowError } from '@oddflow/core'
 import { jsonLine, printable, readModelFile } from '@oddflow/program'
 import { readCalibrationFile } from '../budget/calibration.js'
 import { budgetThresholds } from '../budget/thresholds.js'
 import type { ListenSettings, Settings } from '../config/settings.js'
 import { type RunOptions, readSettings } from '../config/settings-from.js'
+import { isAtWork } from '../devices/control-socket.js'
 import { lookAtKnownDevices } from '../devices/device-table.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { looseRights, userId } from '../files/rights.js'
@@ -90,7 +91,7 @@ export async function doctor(options: DoctorOptions): Promise<void> {
   findings.push(...budget(settings))
   if (settings.input.kind === 'live') {
     findings.push(await recorder(), await networkInterface(settings.input.interface))
-    findings.push(await recording(settings.input.interface, settings.input.filter))
+    findings.push(await recording(settings.input.interface, settings.input.filter, settings.state))
   } else if (settings.input.path !== '-') findings.push(await readable(settings.input.path))
   findings.push(await writable('alerts', dirname(settings.eve), settings.eve))
   if (settings.state !== null) {
@@ -210,8 +211,11 @@ export async function interfaceNames(): Promise<string[] | null> {
   return table === null ? null : [...table.matchAll(/^\s*([^\s:|]+):/gm)].map(([, name]) => name)
 }
 
-/** Starts the recorder and stops it as soon as it has begun. */
-async function recording(name: string, filter: string | null): Promise<Finding> {
+/**
+ * Starts the recorder and stops it as soon as it has begun. The service of systemd gives its agent the right to record, and who
+ * runs this command has it not: that says nothing against an agent that runs.
+ */
+async function recording(name: string, filter: string | null, state: string | null): Promise<Finding> {
   const stop = new AbortController()
   const source = openLive({ interface: name, ...(filter === null ? {} : { filter }), signal: stop.signal })
   void source.begun.then(() => stop.abort())
@@ -220,7 +224,14 @@ async function recording(name: string, filter: string | null): Promise<Finding> 
     for await (const _ of source) stop.abort()
     return ok('recording', `tcpdump may record ${name}`)
   } catch (error) {
-    return missing('recording', messageOf(error))
+    const isRefused = error instanceof LiveCaptureError && error.problem === 'permission'
+    if (!isRefused) return missing('recording', messageOf(error))
+    if (state !== null && (await isAtWork(state)))
+      return note(
+        'recording',
+        `this command may not record ${name}, and the agent that runs may; its dashboard shows how it goes`,
+      )
+    return missing('recording', `${messageOf(error)}; the systemd service needs no such command`)
   } finally {
     clearTimeout(timer)
   }

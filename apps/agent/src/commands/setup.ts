@@ -345,6 +345,21 @@ function giveToGroup(options: SetupOptions, files: readonly string[]): void {
   for (const file of files) chownSync(inRoot(options, file), 0, group)
 }
 
+/** Without its service the agent has no user, no folders and no right to record, and root may not run it. */
+function sayOwnUser({ root }: Pick<SetupOptions, 'root'>, config: string): void {
+  if (root !== '/') return
+  const { eve, state } = placesOf(config)
+  const folders = [...new Set([state, dirname(eve)])].join(' ')
+  say(
+    'The agent refuses to run as root. Choose a user for it, such as oddflow; give this user the folders that',
+  )
+  say(
+    'the agent writes, and tcpdump the right to record. Then run the commands below as this user (sudo -u oddflow).',
+  )
+  say(`  install -d -m 700 -o oddflow -g oddflow ${folders}`)
+  say('  setcap cap_net_raw+eip $(command -v tcpdump)')
+}
+
 /** The link to the dashboard, of the agent that runs; else how to start one. */
 async function sayLink(options: SetupOptions, config: string, isStarted: boolean): Promise<void> {
   const { state } = placesOf(config)
@@ -360,6 +375,7 @@ async function sayLink(options: SetupOptions, config: string, isStarted: boolean
   }
   if (isStarted) say('The agent has not answered yet; see "journalctl -u oddflow-agent", then:')
   else {
+    if (userId() === 0) sayOwnUser(options, config)
     say(`Check the machine: oddflow-agent doctor -c ${config} --try`)
     say(`Start the agent:   oddflow-agent run -c ${config}`)
   }

@@ -1,4 +1,5 @@
 /** The state folder that a command is about: given by itself, or in the agent's configuration. */
+import { existsSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileError, jsonLine, printable, UsageError } from '@oddflow/program'
 import { stateIn } from '../config/settings-from.js'
@@ -87,13 +88,17 @@ export function keyOf(given: string): string {
   return /^[0-9a-f]{2}(-[0-9a-f]{2}){5}$/.test(key) ? key.replaceAll('-', ':') : key
 }
 
+/** Where setup writes the configuration. */
+export const USUAL_CONFIG = '/etc/oddflow/agent.yaml'
+
 /** The folder must be there: one that is misspelt is not one without devices and models. Rejects with UsageError or FileError. */
-export async function stateOf({ state, config }: StateOptions): Promise<string> {
+export async function stateOf(options: StateOptions): Promise<string> {
+  const { state, config = existsSync(USUAL_CONFIG) ? USUAL_CONFIG : undefined } = options
   const folder = state ?? (config === undefined ? null : await stateIn(config))
   if (folder === null) {
     throw new UsageError(
       config === undefined
-        ? '--state is missing: give the state folder, or the configuration by -c'
+        ? `--state is missing: give the state folder, or the configuration by -c; there is no ${USUAL_CONFIG}`
         : `${config}: no state folder; add "state:"`,
     )
   }

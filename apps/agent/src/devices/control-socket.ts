@@ -181,6 +181,17 @@ export async function askFurther(folder: string, path: string, body?: unknown): 
   return ask(folder, body === undefined ? 'GET' : 'POST', path, body).catch(nobody)
 }
 
+/** Whether an agent is at work in the folder, or about to be. */
+export async function isAtWork(folder: string): Promise<boolean> {
+  try {
+    if (await isLink(socketIn(folder))) return false
+    await askOnce(folder, 'GET', '/').catch(isThere)
+    return true
+  } catch (error) {
+    return error instanceof ControlError && error.code === 'control.busy'
+  }
+}
+
 /** No socket, one that nobody listens at, or an agent that has nothing to do with what is asked for. */
 function nobody(error: unknown): null {
   if (nobodyAt(error) || (error instanceof ControlError && error.code === 'control.nothing')) return null

@@ -42,6 +42,7 @@ interface DeviceFacts {
 }
 
 const DAY = 86_400_000_000
+const TCP = 6
 
 export function createDeviceFacts(sources: FactSources): DeviceFacts {
   const { table, localNetworks, isNews, onFact } = sources
@@ -50,20 +51,29 @@ export function createDeviceFacts(sources: FactSources): DeviceFacts {
   const addresses = createAddressFacts(sources, spreads)
   const contacts = createContactFacts(sources)
   const guessing = createPasswordGuessing((record, fact) => onFact(record, 'password-guessing', fact, true))
+  const isLocalHost = (addresses: Uint32Array, macs: Uint8Array, ipVersion: number, i: number): boolean => {
+    const address = addresses.subarray(4 * i, 4 * i + 4)
+    return (
+      isLocal(sources, address, ipVersion) && !isGroup(ipVersion, address, macs.subarray(6 * i, 6 * i + 6))
+    )
+  }
   const keyOfEnd = (
     addresses: Uint32Array,
     macs: Uint8Array,
     ipVersion: number,
     i: number,
   ): string | null => {
+    if (!isLocalHost(addresses, macs, ipVersion, i)) return null
     const address = addresses.subarray(4 * i, 4 * i + 4)
     const mac = macs.subarray(6 * i, 6 * i + 6)
-    if (!isLocal(sources, address, ipVersion) || isGroup(ipVersion, address, mac)) return null
     const key = macText(mac) ?? formatAddress(address, 0, ipVersion)
     return table.get(key) === undefined ? null : key
   }
   const requestFloods = createRequestFloods({
-    isToDevice: (of, i) => keyOfEnd(of.destinationAddress, of.destinationMac, of.ipVersion[i], i) !== null,
+    isToHost: (of, i) =>
+      of.protocol[i] === TCP
+        ? isLocalHost(of.destinationAddress, of.destinationMac, of.ipVersion[i], i)
+        : keyOfEnd(of.destinationAddress, of.destinationMac, of.ipVersion[i], i) !== null,
     onFlood: (record, fact) => onFact(record, 'request-flood', fact, true),
   })
   const dnsTunnels = createDnsTunnels({
@@ -76,6 +86,21 @@ export function createDeviceFacts(sources: FactSources): DeviceFacts {
     const own = addressesOf(record)[isResponder ? 1 : 0]
     const fact = `${own} was active on ${unusual.hour} for the first time in ${unusual.days} days`
     onFact(record, 'unusual-hour', fact, isResponder)
+  }
+  /** A service is new to its peer where neither end knows the other by it: a server may have been no known device until now. */
+  const noteGuesses = (
+    record: FlowRecord,
+    initiator: Device | undefined,
+    responder: Device | undefined,
+    first: FirstContact | null,
+    novel: boolean,
+  ): void => {
+    const isNewToInitiator = initiator === undefined ? responder !== undefined : first !== null
+    const isNewToResponder = responder === undefined || contacts.note(record, responder, true, novel) !== null
+    const isNewContact = isNewToInitiator && isNewToResponder
+    const isNow = isNews(record.startMicros)
+    const target = responder?.key ?? keyOf(record, true)
+    guessing.note(record, target, isNewContact, isNow, responder !== undefined, addressesOf(record))
   }
   return {
     note(record, device, novel) {
@@ -90,11 +115,7 @@ export function createDeviceFacts(sources: FactSources): DeviceFacts {
       if (device !== undefined) addresses.note(record, device, device !== initiator)
       if (isGroup(record.ipVersion, record.responderAddress, record.responderMac)) return
       const first = initiator === undefined ? null : contacts.note(record, initiator, false, novel)
-      if (responder !== undefined && responder !== initiator) {
-        const isNewContact = contacts.note(record, responder, true, novel) !== null
-        const isNow = isNews(record.startMicros)
-        guessing.note(record, responder.key, isNewContact, isNow, addressesOf(record))
-      }
+      if (isInside && responder !== initiator) noteGuesses(record, initiator, responder, first, novel)
       scans.note(record, initiator, responder, first)
       if (initiator !== undefined && responder !== undefined && first?.isNewPeer === true)
         contacts.noteStranger(record, initiator, responder)

@@ -45,12 +45,12 @@ export interface RequestFloods {
 }
 
 interface RequestFloodsOptions {
-  /** Whether the destination of a packet is a device that is known. */
-  readonly isToDevice: (packets: PacketBatch, i: number) => boolean
+  /** Whether the destination of a packet is a host whose floods are reported. */
+  readonly isToHost: (packets: PacketBatch, i: number) => boolean
   readonly onFlood: (record: FlowRecord, fact: string) => void
 }
 
-export function createRequestFloods({ isToDevice, onFlood }: RequestFloodsOptions): RequestFloods {
+export function createRequestFloods({ isToHost, onFlood }: RequestFloodsOptions): RequestFloods {
   /** By the hash of address, port and transport. */
   const services = new Map<number, Service>()
   /** Services by the last bits of their hash: most packets are of none. */
@@ -90,7 +90,7 @@ export function createRequestFloods({ isToDevice, onFlood }: RequestFloodsOption
     if (known !== undefined && isOver(known.beganMicros, atMicros)) remove(key)
     let service = services.get(key)
     if (service === undefined) {
-      if (!isToDevice(packets, i)) return
+      if (!isToHost(packets, i)) return
       service = { beganMicros: atMicros, open: new Set(), next: FLOOD }
       services.set(key, service)
       places[key & (PLACES - 1)]++

@@ -10,13 +10,15 @@ import { isConnection } from './contacts.js'
 interface PasswordGuessing {
   /**
    * A flow to a device. `isNewContact`: its peer had never used this service of it; `isNews`: and that says something, since this is
-   * no agent that takes stock. `ends`: addresses of both ends.
+   * no agent that takes stock. `isKnown`: the device is one of the table; of others, such as a gateway, only login services count.
+   * `ends`: addresses of both ends.
    */
   note(
     record: FlowRecord,
     device: string,
     isNewContact: boolean,
     isNews: boolean,
+    isKnown: boolean,
     ends: readonly [string, string],
   ): void
   /** The packets' clock was set: what was counted so far is not compared with what comes. */
@@ -65,12 +67,12 @@ export function createPasswordGuessing(
     return count
   }
   return {
-    note(record, device, isNewContact, isNews, [initiator, responder]) {
+    note(record, device, isNewContact, isNews, isKnown, [initiator, responder]) {
       const { protocol, responderPort, startMicros } = record
       if (protocol !== TCP || !isConnection(record)) return
       const isLogin = LOGIN_PORTS.includes(responderPort)
       // a hub that polls another by the web is no news while an agent takes stock (41 of 917 captures)
-      if (!isLogin && !(isNews && WEB_PORTS.includes(responderPort))) return
+      if (!isLogin && !(isNews && isKnown && WEB_PORTS.includes(responderPort))) return
       const least = isLogin && isNews ? GUESSES : MANY_GUESSES
       const count = countIn(`${device} ${responderPort} ${initiator}`, startMicros, least, isNewContact)
       if (count === null) return

@@ -112,7 +112,7 @@ export class AnswerModels {
       changes.push(...made.changes.map((text) => `${device}: ${text}`))
     }
     if (models.length === 0)
-      changes.push(`No model changes: ${of.incident.slice(0, 8)} has no flow with a score`)
+      changes.push(`No model changes: no model has judged a flow of ${of.incident.slice(0, 8)}`)
     return { models, changes }
   }
 

@@ -151,7 +151,7 @@ export class AnswerBook {
       const found = this.#answers.find((each) => each.incident === id)
       if (found === undefined) throw new ArgumentError(`${id.slice(0, 8)} has no answer`)
       await this.#put(this.#without(id))
-      return { said: [`The answer "${found.answer}" to ${id.slice(0, 8)} no longer holds.`] }
+      return { said: [`The answer "${found.answer}" to ${id.slice(0, 8)} is taken back.`] }
     }
     const name = allowed.find((each) => each === answer)
     if (name === undefined) throw new ArgumentError(`expected ${allowed.join(', ')}`, 'answer')
@@ -431,17 +431,26 @@ function saidOf(
   device: Incident['device'],
 ): string {
   const of = `incidents of kind ${kind} of ${deviceText(device)}`
-  const isOfPeer = OF_PEER_ALONE.includes(kind)
   switch (answer) {
     case 'snooze':
       return `Until ${eveTime(endsMicros ?? 0).slice(0, 16)} UTC ${of} are not reported.`
     case 'not-this-kind':
       return `From now on ${of} are not reported.`
     case 'attack':
-      return `${incident.slice(0, 8)} is kept as an attack: no model learns from its ${plural(rows.length, 'flow')}, and none is used that finds one of them normal.`
+      return `${incident.slice(0, 8)} is kept as an attack: no model learns its ${plural(rows.length, 'flow')}. A new model that finds one of them normal is refused.`
     case 'normal':
-      return `From now on such traffic is normal with ${contactsText(contacts)}${isOfPeer ? `, and kind ${kind} with every service of these peers` : ''}; with all others the model judges as before.`
+      return normalText(kind, contacts)
   }
+}
+
+function normalText(kind: string, contacts: Answer['contacts']): string {
+  // ARP and neighbor discovery have no peer and no service
+  const named = contacts.filter(({ service }) => !service.startsWith('0 '))
+  if (named.length === 0) return `From now on facts of kind ${kind} of this device are normal.`
+  const facts = OF_PEER_ALONE.includes(kind)
+    ? ` Facts of kind ${kind} with these peers are normal too, whatever the service.`
+    : ''
+  return `From now on such traffic is normal with ${contactsText(named)}.${facts} Traffic with all other peers and services is judged as before.`
 }
 
 function contactsText(contacts: Answer['contacts']): string {

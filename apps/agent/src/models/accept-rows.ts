@@ -70,7 +70,7 @@ export function acceptRows({ accept, rows, others, attacks, seed }: AcceptJob): 
   const lost = to.filter(({ smallest }, i) => smallest === null && from[i].smallest !== null)
   if (lost.length > 0)
     throw new DataError(
-      `the model would no longer notice ${lost.map(({ attack: { title } }) => title).join(', ')} of any size`,
+      `nothing was changed, because the model would no longer notice these made attacks of any size: ${lost.map(({ attack: { title } }) => title).join('; ')}`,
     )
   return {
     file: encodeModelFile(after),

@@ -50,7 +50,7 @@ export function proofText({ proving }: OwnModel): string {
   if (proving === null) return ''
   const { state, flows, needed, novel } = proving
   if (state === 'open')
-    return `proving: ${novel} of ${countText(flows, 'flow')} unusual, ${needed} flows needed`
+    return `its test on later flows: ${novel} of ${countText(flows, 'flow')} unusual so far, ${needed} flows needed`
   if (state === 'kept') return `proven: ${novel} of ${countText(flows, 'flow')} unusual`
   return `${novel} of ${countText(flows, 'flow')} unusual, more than promised; retraining`
 }

@@ -124,7 +124,7 @@ describe('of a running agent', () => {
     const report = { ...broken, proving, keepsPromise: false, refused: null }
     await running(report, (state) => listDevices({ state, format: 'text' }))
     expect(said).toContain(
-      'false alarms up to 9.8 %, more than allowed; proving: 1 of 12 flows unusual, 200 flows needed',
+      'false alarms up to 9.8 %, more than allowed; its test on later flows: 1 of 12 flows unusual so far, 200 flows needed',
     )
   })
 

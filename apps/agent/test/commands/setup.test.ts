@@ -64,6 +64,8 @@ describe('by flags', () => {
     expect(stdout).toContain(`${config} was written.`)
     expect(stdout).not.toContain('There is no interface')
     expect(stdout).toContain(`oddflow-agent dashboard-link -c ${config}`)
+    // root may not run what the last lines say
+    expect(stdout.includes('-o oddflow -g oddflow')).toBe(userId() === 0)
     const away = await setup(['-c', config, '--yes', '--replace', '--interface', 'away0'])
     expect(away).toMatchObject({
       code: 0,

@@ -651,6 +651,31 @@ describe('connections of a peer that is new to a service', () => {
     for (let i = 0; i < 23; i++) watch.verdict(flow(68, 23, 80, START + i * SECOND, GUESS), false)
     expect(told.map(({ rule }) => rule)).not.toContain('password-guessing')
   })
+
+  it('of a gateway that is no known device are reported for a login service, and none for its pages', () => {
+    const { watch, told } = watchOf()
+    watch.verdict(flow(66, -1, 443, START, MANY), false)
+    for (let i = 0; i < 30; i++) watch.verdict(flow(66, 1, 80, START + i * SECOND, GUESS), false)
+    expect(told.map(({ rule }) => rule)).not.toContain('password-guessing')
+    for (let i = 0; i < 8; i++) watch.verdict(flow(66, 1, 22, START + i * SECOND, GUESS), false)
+    expect(told.filter(({ rule }) => rule === 'password-guessing')).toEqual([
+      expect.objectContaining({
+        fact: expect.stringMatching(/^192\.168\.0\.1 had 5 connections \(tcp port 22\)/),
+      }),
+    ])
+  })
+
+  it('are none of a peer that used the service before its server was a known device', () => {
+    const { watch, told } = watchOf()
+    watch.verdict(flow(66, -1, 443, START, MANY), false)
+    for (let i = 0; i < 30; i++) watch.verdict(flow(66, 23, 80, START + i * 30 * SECOND, GUESS), false)
+    // its first own connection
+    watch.verdict(flow(23, -1, 443, START + HOUR, MANY), false)
+    for (let i = 0; i < 30; i++) watch.verdict(flow(66, 23, 80, START + HOUR + i * SECOND, GUESS), false)
+    expect(told.map(({ rule }) => rule)).not.toContain('password-guessing')
+    for (let i = 0; i < 30; i++) watch.verdict(flow(67, 23, 80, START + HOUR + i * SECOND, GUESS), false)
+    expect(told.map(({ rule }) => rule)).toContain('password-guessing')
+  })
 })
 
 describe('an agent that takes stock', () => {

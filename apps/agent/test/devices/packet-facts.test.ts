@@ -44,7 +44,7 @@ function batchOf(packets: readonly Sent[]): PacketBatch {
 function toldOf(packets: readonly Sent[], together = 1000): string[] {
   const told: string[] = []
   const floods = createRequestFloods({
-    isToDevice: (of, i) => of.destinationAddress[4 * i + 3] >>> 16 === 0xc0a8,
+    isToHost: (of, i) => of.destinationAddress[4 * i + 3] >>> 16 === 0xc0a8,
     onFlood: (_, fact) => told.push(fact),
   })
   for (let i = 0; i < packets.length; i += together) floods.packets(batchOf(packets.slice(i, i + together)))
@@ -235,7 +235,7 @@ describe('a tunnel through DNS', () => {
   })
 })
 
-it('a known device that gets a flood has the fact at once, while all devices are new as well', () => {
+it('a flood has the fact at once, while all devices are new as well: over UDP of a known device, over TCP of any host of the network', () => {
   const told: string[] = []
   const watch = createDeviceWatch({
     settings: DEFAULT_DEVICES,
@@ -247,14 +247,18 @@ it('a known device that gets a flood has the fact at once, while all devices are
       void told.push(`${rule} ${isOfResponder} ${record.responderPort}: ${fact}`),
     write: null,
   })
-  const flood = batchOf(each(600, (i) => [request(i, SYN)]))
-  watch.packets(createFrameBatch(0), flood)
+  const datagrams = batchOf(each(600, (i) => [request(i)]))
+  watch.packets(createFrameBatch(0), datagrams)
   expect(told).toEqual([])
+  watch.packets(createFrameBatch(0), batchOf(each(600, (i) => [request(i, SYN)])))
+  expect(told).toEqual([
+    'request-flood true 80: 192.168.0.23 was sent 512 requests (tcp port 80) in 1 s that became no connection',
+  ])
   const mac = new Uint8Array(6)
   watch.verdict(sampleRecord(23, { initiatorMac: mac, startMicros: START }), false)
   watch.clockSet(0)
-  watch.packets(createFrameBatch(0), flood)
-  expect(told).toEqual([
-    'request-flood true 80: 192.168.0.23 was sent 512 requests (tcp port 80) in 1 s that became no connection',
+  watch.packets(createFrameBatch(0), batchOf(each(600, (i) => [request(1000 + i)])))
+  expect(told.slice(1)).toEqual([
+    'request-flood true 80: 192.168.0.23 was sent 512 requests (udp port 80) in 1 s that became no connection',
   ])
 })

@@ -301,7 +301,7 @@ describe('"this is normal"', () => {
       rows.note(id(1), sampleAlert({ device: camera, peer, score: null, flow: { destinationPort: port } }))
     const { said } = await book.answer({ incident: id(1), answer: 'normal' })
     expect(said[0]).toContain(
-      `normal with ${peer} (7 services), and kind scan with every service of these peers; with all others`,
+      `normal with ${peer} (7 services). Facts of kind scan with these peers are normal too, whatever the service. Traffic with all other peers`,
     )
   })
 
@@ -369,7 +369,7 @@ describe('an update by an answer', () => {
 
   it('is refused where a kind of attack would be seen at no size', () => {
     expect(() => acceptRows(job(rowsOfMadeScan()))).toThrow(
-      /would no longer notice .*scan of one host.* of any size/,
+      /would no longer notice these made attacks of any size: .*scan of one host/,
     )
   })
 
