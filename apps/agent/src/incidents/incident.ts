@@ -59,7 +59,9 @@ const LATEST_MICROS = 7_258_118_400_000_000
 export const time = v.pipe(v.number(), v.safeInteger(), v.minValue(-LATEST_MICROS), v.maxValue(LATEST_MICROS))
 /** What is added to it stays a safe integer. */
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(2 ** 50))
-const text = v.pipe(v.string(), v.maxLength(1000))
+/** Longer texts cannot be read back. */
+export const MAXIMUM_TEXT = 1000
+const text = v.pipe(v.string(), v.maxLength(MAXIMUM_TEXT))
 const evidence = v.pipe(v.number(), v.finite(), v.minValue(0), v.maxValue(2 ** 50))
 
 const FactSchema = v.object({

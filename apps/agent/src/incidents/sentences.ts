@@ -1,6 +1,6 @@
 /** Describes an incident in sentences for people, by templates filled with its facts and counts. */
 import type { Alert } from '../alerts/alert.js'
-import { type Incident, kindOfFact, MAXIMUM_CONTACTS, seriousKinds } from './incident.js'
+import { type Incident, kindOfFact, MAXIMUM_CONTACTS, MAXIMUM_TEXT, seriousKinds } from './incident.js'
 
 /** "Camera (192.168.50.23)", or the MAC address if the device has no name. */
 export function deviceText({ mac, address, name }: Incident['device']): string {
@@ -12,7 +12,7 @@ export function serviceText(protocol: string, port: number): string {
   return protocol.startsWith('icmp') ? protocol : `${protocol} port ${port}`
 }
 
-/** What happened; how unusual it is; why. */
+/** What happened; how unusual it is; why. A sentence that is too much for a text that can be kept is left out. */
 export function summaryOf(incident: Incident): string {
   const { facts, kind, flows, rarity, reasons } = incident
   const further = seriousKinds(incident).filter((each) => each !== kind)
@@ -27,7 +27,10 @@ export function summaryOf(incident: Incident): string {
   }
   if (reasons.length > 0)
     sentences.push(`${flows === 1 ? 'The flow' : 'The most unusual flow'} ${reasons.join(', ')}`)
-  return `${sentences.join('. ')}.`
+  return sentences.reduce((text, sentence) => {
+    const longer = text === '' ? `${sentence.slice(0, MAXIMUM_TEXT - 1)}.` : `${text} ${sentence}.`
+    return longer.length <= MAXIMUM_TEXT ? longer : text
+  }, '')
 }
 
 /** Those of a kind that are sentences. */

@@ -67,6 +67,20 @@ const fact = (rule: Alert['rule'], text: string, more: Partial<Alert> = {}): Par
   ...more,
 })
 
+it('facts of every kind of a device with a long name are kept so that they can be read', () => {
+  const { book, note } = gathering()
+  const [address, peer] = ['2001:db8:1234:5678:9abc:def0:1234:5678', '2001:db8:8765:4321:fedc:ba98:7654:3210']
+  const device = { mac: '02:00:00:00:00:0a', address, name: '\u{1f4f7}'.repeat(63) }
+  const rules = ['address-taken', 'password-guessing', 'dns-tunnel', 'request-flood', 'port-scan'] as const
+  for (const [i, rule] of rules.entries())
+    note(20 * i, { rule, device, fact: `${address} had to do with ${`${peer} `.repeat(3)}` })
+  const [incident] = book.all()
+  expect(incident.facts).toHaveLength(rules.length)
+  expect(incident.summary).toMatch(/^\u{1f4f7}+ \(2001:.*\.$/u)
+  expect(incident.summary.split('had to do')).toHaveLength(4)
+  expect(decodeIncidents(encodeIncidents(book.all()))).toEqual(book.all())
+})
+
 describe('evidence', () => {
   it('of unusual flows adds up until it is an incident, which has an id from the first of them', () => {
     const { book, note, reported } = gathering()
