@@ -77,12 +77,33 @@ it('is refused alike by a process of its own', async () => {
   await refuses(['train', good, '-o', 'x', '--fpr', '2'], { code: 2, says: /--fpr 2/, folder }, own)
 })
 
+describe('a file of another kind', () => {
+  it('a model as a capture', () =>
+    expectRefusal(['score', model, model], /not a capture: .*; a safetensors file, such as a model/))
+
+  it('an ensemble has no mixture whose drift could be told', () =>
+    expectRefusal(
+      ['drift', model, good],
+      /home\.oddflow: drift needs a model with a mixture .* ensemble; score/,
+    ))
+
+  it('a capture as a journal', () => {
+    write('no-journal.jsonl', '1,2,3\n')
+    const args = ['replay', model, 'no-journal.jsonl', '-o', 'new.oddflow']
+    return expectRefusal(args, /no-journal\.jsonl: .*; give the file that oddflow update --journal wrote/)
+  })
+})
+
 describe('too little to learn from', () => {
   it('one flow only', () =>
     expectRefusal(['train', 'one-flow.pcap', '-o', 'new.oddflow'], /one-flow\.pcap: only 1 /))
 
-  it('a filter that fits nothing', () =>
-    expectRefusal(['train', good, '-o', 'new.oddflow', '--filter', 'host 192.0.2.77'], /good\.pcap: no flow/))
+  it.each([[], ['--features', 'iat-size', '--size', 'ip']])('a filter that fits nothing %j', (...features) =>
+    expectRefusal(
+      ['train', good, '-o', 'new.oddflow', '--filter', 'host 192.0.2.77', ...features],
+      /good\.pcap: no flows \(.*: \d+ filtered-out.*\); check the capture and the filter/,
+    ),
+  )
 
   it('one bad capture among good ones', () =>
     expectRefusal(['train', good, 'text.pcap', '-o', 'new.oddflow'], /text\.pcap: not a capture/))
@@ -188,7 +209,10 @@ describe('models', () => {
     const evaluation = ['evaluate', 'rows.oddflow', '--normal', good, '--novel', good, '--roc', 'roc.svg']
     await expectRefusal(evaluation, /good\.pcap: the model was trained on feature rows/)
     write('narrow.csv', '1,2,3\n4,5,6\n')
-    await expectRefusal(['score', model, 'narrow.csv'], /narrow\.csv: rows of 3 numbers, .* rows of \d+; use/)
+    await expectRefusal(
+      ['score', model, 'narrow.csv'],
+      /narrow\.csv: rows of 3 numbers, .* rows of \d+; make them of a capture/,
+    )
   })
 })
 

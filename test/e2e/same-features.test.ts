@@ -132,7 +132,8 @@ describe('rows in files', () => {
       return inFolder(name)
     }
     const micros = headed('micros.csv', head!.replace('iat2_s', 'iat2_us'))
-    const says = /micros\.csv: column 3 is iat2_us, but the model's is iat2_s; use rows made under/
+    const says =
+      /micros\.csv: column 3 is iat2_us, but the model's is iat2_s; make them of a capture for this model/
     await refuses(['score', model, micros], { code: 1, says, folder })
     await refuses(['drift', model, micros], { code: 1, says, folder })
     await refuses(['update', model, micros, '-o', inFolder('no')], { code: 1, says, folder })

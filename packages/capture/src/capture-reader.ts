@@ -29,6 +29,11 @@ const KNOWN: readonly { readonly bytes: readonly number[]; readonly advice: stri
   },
 ]
 
+/** Models are such files: a length of eight bytes, of which the last four are 0, and a JSON object. */
+function isSafetensors(data: Uint8Array): boolean {
+  return data[8] === 0x7b && data.subarray(4, 8).every((byte) => byte === 0)
+}
+
 /** @param data - at least four bytes */
 function describeUnknownMagic(data: Uint8Array): string {
   const first = data.subarray(0, 4)
@@ -36,7 +41,9 @@ function describeUnknownMagic(data: Uint8Array): string {
   const text = Array.from(first, (byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '.'))
   const known = KNOWN.find(({ bytes }) => bytes.every((byte, i) => data[i] === byte))
   const advice =
-    known?.advice ?? 'give a file written by tcpdump, dumpcap or Wireshark, or convert it with "editcap"'
+    known?.advice ??
+    (isSafetensors(data) ? 'a safetensors file, such as a model: it holds no packets' : null) ??
+    'give a file written by tcpdump, dumpcap or Wireshark, or convert it with "editcap"'
   return `not a capture: expected a pcap or pcapng magic number, found ${hex} ("${text.join('')}"); ${advice}`
 }
 

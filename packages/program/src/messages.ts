@@ -35,6 +35,10 @@ export function oneLineErrors(help: string): ErrorOutput {
         .replace(/^error: /, '')
         .replace(/\.$/, '')
         .replace(/\n(\(Did you mean [^\n]*\))$/, ' $1')
+        .replace(/^option '(?:-\w, )?(--[\w-]+)[^']*' argument '(.*)' is invalid\. /s, '$1 $2: ')
+        .replace(/^command-argument value '(.*)' is invalid for argument '(.*)'\. /s, '$2 $1: ')
+        .replace(/: Allowed choices are ([^,]*)$/, ': expected $1')
+        .replace(/: Allowed choices are /, ': expected one of ')
       write(`${program}: ${printable(message)}; try: ${help}\n`)
     },
   }

@@ -54,15 +54,16 @@ export function checkSignature(model: string, bytes: Uint8Array, key: KeyObject)
 }
 
 function readKey(path: string, kind: 'private' | 'public'): KeyObject {
-  const pem = Buffer.from(readFileBounded(path, { maximumBytes: MAXIMUM_KEY_BYTES, onlyRegular: true }))
-  const isPrivate = pem.includes('PRIVATE KEY-----')
   try {
+    const pem = Buffer.from(readFileBounded(path, { maximumBytes: MAXIMUM_KEY_BYTES, onlyRegular: true }))
+    const isPrivate = pem.includes('PRIVATE KEY-----')
     if (isPrivate === (kind === 'private')) {
       const key = kind === 'private' ? createPrivateKey(pem) : createPublicKey(pem)
       if (key.asymmetricKeyType === 'ed25519') return key
     }
-  } catch {
-    // reported below; OpenSSL's message does not help
+  } catch (error) {
+    // a longer file is no key, and OpenSSL's message does not help: reported below
+    if (error instanceof FileError && error.code !== 'file.too-long') throw error
   }
   throw new FileError('file.key', `${path}: expected a ${kind} key of Ed25519 in PEM, without a passphrase`)
 }

@@ -17,6 +17,31 @@ it('makes one line of a complaint and its suggestion', () => {
   )
 })
 
+it.each([
+  [
+    "error: option '--seed <number>' argument '-1' is invalid. expected a whole number of 0 or more.\n",
+    '--seed -1: expected a whole number of 0 or more',
+  ],
+  [
+    "error: option '-o, --output <file>' argument 'it's' is invalid. expected another.\n",
+    "--output it's: expected another",
+  ],
+  [
+    "error: option '--group <kind>' argument 'host' is invalid. Allowed choices are capture, device.\n",
+    '--group host: expected one of capture, device',
+  ],
+  [
+    "error: option '--to <language>' argument 'rust' is invalid. Allowed choices are c.\n",
+    '--to rust: expected c',
+  ],
+  [
+    "error: command-argument value 'tcsh' is invalid for argument 'kind'. Allowed choices are bash, man.\n",
+    'kind tcsh: expected one of bash, man',
+  ],
+])('says of a wrong value what was expected, as for every other option: %s', (text, said) => {
+  expect(line(text)).toBe(`oddflow: ${said}; try: oddflow train --help\n`)
+})
+
 it('shows control characters of what was typed', () => {
   expect(line("error: unknown command 'a\n\u001b[2Jb'\n")).toBe(
     "oddflow: unknown command 'a\\u000a\\u001b[2Jb'; try: oddflow train --help\n",

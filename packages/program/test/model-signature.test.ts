@@ -96,6 +96,7 @@ it('a file that is no such key is named, and what is in it is not told', () => {
     expect(() => readPublicKey(inFolder(name)), name).toThrow(
       /(expected a public key of Ed25519 in PEM|cannot read it)/,
     )
-  for (const name of ['one.pub', 'locked.key', 'empty'])
+  writeFileSync(inFolder('long'), 'x'.repeat(100_000))
+  for (const name of ['one.pub', 'locked.key', 'empty', 'long'])
     expect(() => readPrivateKey(inFolder(name)), name).toThrow(/expected a private key of Ed25519 in PEM/)
 })

@@ -294,7 +294,7 @@ it('incidents list shows the answer that holds for each: its own, or one that mu
 
 describe('incidents answer', () => {
   it.each([
-    [['maybe'], 'Allowed choices are snooze, not-this-kind, attack, normal, none'],
+    [['maybe'], 'answer maybe: expected one of snooze, not-this-kind, attack, normal, none'],
     [['snooze', '--hours', '721'], '--hours: expected at most 720'],
     [['attack', '--hours', '8'], '--hours: only a snooze has an end'],
   ])('%j is a wrong command line', async (args, why) => {

@@ -1,5 +1,5 @@
 /** `oddflow drift MODEL CAPTURE…`: whether and how traffic has drifted from a model. */
-import { plural } from '@oddflow/core'
+import { DataError, plural } from '@oddflow/core'
 import { createDriftMonitor, type DriftReport } from '@oddflow/detectors'
 import { createLineWriter, jsonLine, printable } from '@oddflow/program'
 import type { CaptureFlags } from '../flags.js'
@@ -18,6 +18,11 @@ export async function drift(
   options: DriftCommandOptions,
 ): Promise<void> {
   const { kind, saved, inputs, reading } = inputsUnderModel(modelPath, files, options)
+  if (!('mixture' in saved.detector)) {
+    throw new DataError(
+      `${modelPath}: drift needs a model with a mixture (oc-kjl, oc-nystrom, oc-kjl-qs, oc-nystrom-qs or gmm), but its detector is ${saved.detector.kind}; score the traffic and look at the share of novel flows, or train with --detector oc-kjl-qs`,
+    )
+  }
   const monitor = createDriftMonitor(saved)
   const streamed = await withProgress((progress) =>
     streamRows(saved, inputs, { ...reading, progress }, (rows) => monitor.add(rows)),

@@ -233,6 +233,8 @@ function contractFrom(model: string, options: ExtractCommandOptions): FlowContra
   }
   const { contract } = readModel(model)
   if (contract.featureSet === 'rows')
-    throw new UsageError(`${model}: was trained on rows and has no rule to make them`)
+    throw new UsageError(
+      `${model}: was trained on rows and has no rule to make them; give a model that was trained on captures`,
+    )
   return contract
 }

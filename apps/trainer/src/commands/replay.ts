@@ -38,7 +38,11 @@ export function replay(modelPath: string, journalPath: string, options: ReplayCo
       )
     out.flush()
   } catch (error) {
-    throw inFile(journalPath, error)
+    throw inFile(
+      journalPath,
+      error,
+      error instanceof FormatError ? '; give the file that oddflow update --journal wrote' : '',
+    )
   }
 }
 

@@ -86,7 +86,7 @@ export function readTableUnder(contract: FeatureContract, path: string): CsvRows
   const { matrix, columnNames } = table
   if (matrix.cols !== contract.dimension) {
     throw new ContractMismatchError(
-      `${path}: rows of ${matrix.cols} numbers, but the model was trained on rows of ${contract.dimension}; ${ADVICE}`,
+      `${path}: rows of ${matrix.cols} numbers, but the model was trained on rows of ${contract.dimension}; ${adviceFor(contract)}`,
     )
   }
   const names = columnNames ?? []
@@ -96,11 +96,16 @@ export function readTableUnder(contract: FeatureContract, path: string): CsvRows
   const at = names.findIndex((name, i) => name !== wanted[i])
   if (at < 0) return table
   throw new ContractMismatchError(
-    `${path}: column ${at + 1} is ${names[at]}, but the model's is ${wanted[at]}; ${ADVICE}`,
+    `${path}: column ${at + 1} is ${names[at]}, but the model's is ${wanted[at]}; ${adviceFor(contract)}`,
   )
 }
 
-const ADVICE = 'use rows made under its feature contract (oddflow extract --model)'
+/** What rows to use instead. A model of bare rows cannot make any. */
+function adviceFor({ featureSet }: FeatureContract): string {
+  return featureSet === 'rows'
+    ? 'give rows with the columns that it was trained on, in the same order'
+    : 'make them of a capture for this model (oddflow extract --model)'
+}
 
 function readTable(path: string): CsvRows {
   const bytes = readFileBounded(path, { maximumBytes: MAXIMUM_ROWS_BYTES })

@@ -5,12 +5,18 @@
  * rows. Other feature sets learn a duration and a number of packets from all flows, which are held for that.
  */
 import { checkFinite, DataError, type FlowContract, type PacketView } from '@oddflow/core'
-import { type FlowCounters, flowSummaryContract, learnFeatureContract } from '@oddflow/flows'
+import {
+  type FlowCounters,
+  flowSummaryContract,
+  learnFeatureContract,
+  type RecordCounts,
+} from '@oddflow/flows'
 import { createTrainingRows, type TrainingRows, type TrainingSet, trainingSetOf } from '@oddflow/program'
-import { nameInputs, namingInputs, warn } from '../inputs.js'
+import { nameInputs, namingInputs, noFlowIn, warn } from '../inputs.js'
+import { describePackets } from '../output/verdict-lines.js'
 import type { FlowPlan } from './flow-plan.js'
 import { type CaptureInput, type CaptureRead, complaints, type Reading } from './read-packets.js'
-import { checkRowsFit, collectFlows, readRecords } from './score-inputs.js'
+import { checkRowsFit, collectFlows, countersOf, readRecords } from './score-inputs.js'
 
 /** Of open flows whose rows are made as they end, unless --flow-memory says otherwise: about 1.5 million of them. */
 const OPEN_FLOWS_BYTES = 512 * 1024 * 1024
@@ -29,6 +35,16 @@ export async function readTrainingCaptures(
   return set
 }
 
+const NO_RECORDS: RecordCounts = {
+  records: 0,
+  rows: 0,
+  onePacketFlows: 0,
+  shortRecords: 0,
+  remainders: 0,
+  remainderPackets: 0,
+  lastPieces: 0,
+}
+
 async function readFlows(
   inputs: readonly CaptureInput[],
   plan: FlowPlan,
@@ -37,6 +53,9 @@ async function readFlows(
 ): Promise<TrainingSet> {
   const { flows, reads } = await collectFlows(inputs, plan.gathering, options)
   for (const line of reads.flatMap(complaints)) warn(line)
+  if (flows.count === 0) {
+    throw noFlowIn(namesOf(inputs), describePackets(countersOf(flows, NO_RECORDS), reads))
+  }
   const contract = namingInputs(namesOf(inputs), () =>
     learnFeatureContract(flows, { ...plan.learning, view: options.view, scaler }),
   )
@@ -49,16 +68,14 @@ async function readSummaries(
   scaler: TrainingSet['contract']['scaler'],
   options: Reading,
 ): Promise<TrainingSet> {
-  const { rows, reads } = await readRowsOfCaptures(
+  const { rows, counters, reads } = await readRowsOfCaptures(
     inputs,
     summaryContract(plan, options.view, scaler),
     options,
   )
   for (const line of reads.flatMap(complaints)) warn(line)
-  return namingInputs(namesOf(inputs), () => {
-    if (rows.count === 0) throw new DataError('no flow to learn from: train on a longer capture')
-    return rows.finish(null)
-  })
+  if (rows.count === 0) throw noFlowIn(namesOf(inputs), describePackets(counters, reads))
+  return namingInputs(namesOf(inputs), () => rows.finish(null))
 }
 
 /** The contract of a plan of flow summaries, which needs no flows. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { columnLabel, type FlowSummaryContract, featureColumns } from '@oddflow/core'
 import { afterAll, expect, it } from 'vitest'
-import { readRows, readTrainingRows } from '../../src/pipeline/read-rows.js'
+import { readRows, readRowsUnder, readTrainingRows } from '../../src/pipeline/read-rows.js'
 
 const summaryContract: FlowSummaryContract = {
   featureSet: 'flow-summary',
@@ -27,6 +27,12 @@ function csv(text: string): string {
   writeFileSync(file, text)
   return file
 }
+
+it('says where rows of the wrong width come from', () => {
+  const rows = { featureSet: 'rows', featureSetVersion: 1, dimension: 3, scaler: 'none' } as const
+  expect(() => readRowsUnder(rows, csv('1,2'))).toThrow(/rows of 3; give rows with the columns that it was/)
+  expect(() => readRowsUnder(summaryContract, csv('1,2'))).toThrow(/rows of 20; make them .*extract --model/)
+})
 
 it("refuses a table's index as a feature", () => {
   for (const first of [0, 1]) {
