@@ -70,10 +70,13 @@ function withSettings(command: Command): Command {
       '--state <folder>',
       'keep alerts on disk until they are delivered, so that none are lost if the agent is killed',
     )
-    .option('--listen <host:port>', 'serve metrics for Prometheus at /metrics, such as 127.0.0.1:9477')
+    .option(
+      '--listen <host:port>',
+      'serve metrics for Prometheus at this address (path /metrics), such as 127.0.0.1:9477',
+    )
     .option(
       '--memory-limit <bytes>',
-      'limit on resident memory, which also limits the number of open flows (default: 128M, plus 24M for MQTT, 16M for mail, 15M for NATS, 12M for models made here (with peerNames 4M more) and 5M for models that learn online)',
+      'limit on resident memory, and so on the number of open flows (default: 128M, and for what is in use 24M for MQTT, 16M for mail, 15M for NATS, 12M for models made here, 4M for the peerNames of these, and 5M for models that learn online)',
     )
     .option(
       '--allow-root',

@@ -79,8 +79,8 @@ Examples:
   oddflow-fleet enroll kitchen --folder /var/lib/oddflow-fleet --seed kitchen.seed
   oddflow-fleet events --folder /var/lib/oddflow-fleet --follow | jq 'select(.event.event_type == "alert")'
 
-Start a worker for each processor core, on any machine that reaches the server. Workers that read a folder need it at
---captures; object stores on the server need no folder.
+Start a worker for each processor core, on any machine that reaches the server. Each worker needs the folder of captures
+too, and names it with --captures. Captures in an object store on the server (--bucket) need no folder.
 Exit codes: 0 done, 1 unusable data or server, or captures set aside, 2 wrong command line.`,
     )
   program.addCommand(submitCommand())
@@ -104,9 +104,12 @@ function serverCommand(name: string, description: string): Command {
     .description(description)
     .option(
       '--server <url>',
-      'NATS server, nats:// or tls://, also USER:PASSWORD@; for a cluster, several URLs separated by commas (default: nats://127.0.0.1:4222; with --folder tls://127.0.0.1:4222)',
+      'URL of the NATS server: nats://HOST:PORT or tls://HOST:PORT, with USER:PASSWORD@ before HOST if it asks for them; for a cluster, several URLs separated by commas (default: nats://127.0.0.1:4222; with --folder tls://127.0.0.1:4222)',
     )
-    .option('--folder <folder>', 'folder of oddflow-fleet serve: its login and certificate authority')
+    .option(
+      '--folder <folder>',
+      'folder of oddflow-fleet serve, which holds the login and the certificate authority',
+    )
     .option('--creds <file>', 'credentials file for the server')
     .option('--ca <file>', "certificate authority of the server's TLS certificate (PEM)")
 }
@@ -162,7 +165,7 @@ function workCommand(): Command {
 function statusCommand(): Command {
   return serverCommand(
     'status',
-    'Show how many captures are waiting, being scored, scored and set aside, and why.',
+    'Show how many captures are waiting, being scored, and scored, and which were set aside and why.',
   )
     .option('--follow', 'repeat every two seconds until no capture is left')
     .option('--json', 'print one JSON object')
@@ -208,7 +211,7 @@ function serveCommand(): Command {
     )
     .option(
       '--server <urls>',
-      'use these servers, which run with the configuration in the folder, and start none',
+      'start no server; use these, which already run with the configuration in the folder',
     )
     .action(async (options: ServeOptions) => {
       await serve(options, stopOnSignals(), (line) => messages.note(printable(line)))

@@ -30,7 +30,7 @@ function trainCommand(): Command {
     .addOption(
       new Option(
         '--recipe <name>',
-        'preset of options, which single options override: default, paper (its text) or authors (their code: IPv4 flows of one direction)',
+        'preset of options: default, paper (as in its text) or authors (as in their code: IPv4 flows of one direction); any other option you give overrides it',
       )
         .choices(Object.keys(RECIPES))
         .default('default'),
@@ -38,7 +38,7 @@ function trainCommand(): Command {
     .option('--fpr <rate>', 'share of normal flows that may be flagged; sets the threshold', number, 0.01)
     .option(
       '--calibration-share <share>',
-      'share of rows left out of the fit to set the threshold, in whole inputs if there are five or more (default: 0.2; an ensemble holds out each input in turn instead)',
+      'share of the rows that set the threshold instead of being fitted; with five inputs or more, whole inputs (default: 0.2; an ensemble takes no share, it holds out each input in turn)',
       number,
     )
     .option('--seed <number>', 'seed of all randomness: same seed, same model', whole, 1)
@@ -153,7 +153,7 @@ function updateCommand(): Command {
     )
     .option(
       '--confirm <inputs>',
-      'learn held rows once similar rows appear in this many inputs, and in every second input since the first (default: never)',
+      'learn held rows once similar rows have appeared in this many inputs, and in at least every second one since the first (default: never)',
       whole,
     )
     .addOption(
@@ -167,7 +167,11 @@ function updateCommand(): Command {
     .option('--defaults', 'use the defaults instead of the options of earlier updates')
     .option('--known-novel <rows>', 'feature rows that must stay novel, in addition to generated ones')
     .option('--journal <file>', 'write every step to a new file, for oddflow replay')
-    .option('--seed <number>', 'seed of all randomness, for a first update (default: 1)', whole)
+    .option(
+      '--seed <number>',
+      'seed of all randomness; only for the first update of a model, which keeps it (default: 1)',
+      whole,
+    )
   return withFlowMemory(withCaptureFlags(withFormat(command, ['text', 'json']), true), OPEN_FLOWS)
     .addHelpText(
       'after',
@@ -205,12 +209,17 @@ function driftCommand(): Command {
     .addHelpText(
       'after',
       `
-${INPUT_HELP} drift needs no labels. It compares the scores with those of the training rows, the share of novel
-verdicts with the calibration's promise, and the share of each mixture component with its weight.
+${INPUT_HELP}
+
+drift needs no labels, but the model must have a mixture, as --detector oc-kjl-qs gives it. With an ensemble, the
+default detector, score the traffic and look at the share of novel flows instead.
+
+drift compares three things with the training: the scores, the share of novel rows, and the share of the rows that
+belong to each component of the mixture.
 
 Examples:
-  oddflow drift camera.oddflow today.pcap
-  oddflow drift camera.oddflow week-*.pcap.gz --format json | jq .findings`,
+  oddflow drift mixture.oddflow today.pcap
+  oddflow drift mixture.oddflow week-*.pcap.gz --format json | jq .findings`,
     )
     .action(async (model: string, files: string[], options) =>
       (await import('./commands/drift.js')).drift(model, files, options),
@@ -229,8 +238,8 @@ function replayCommand(): Command {
       'after',
       `
 Examples:
-  oddflow replay camera.oddflow may-3.jsonl -o again.oddflow
-  oddflow replay camera.oddflow may-3.jsonl -o undone.oddflow --steps 12`,
+  oddflow replay mixture.oddflow may-3.jsonl -o again.oddflow
+  oddflow replay mixture.oddflow may-3.jsonl -o undone.oddflow --steps 12`,
     )
     .action(async (model: string, journal: string, options) =>
       (await import('./commands/replay.js')).replay(model, journal, options),
@@ -279,12 +288,12 @@ function extractCommand(): Command {
     .addOption(
       new Option(
         '--recipe <name>',
-        'preset of options, which single options override: default, paper, or authors (IPv4 flows of one direction)',
+        'preset of options: default, paper, or authors (IPv4 flows of one direction); any other option you give overrides it',
       ).choices(Object.keys(RECIPES)),
     )
   withFlowMemory(
     command,
-    'memory for flows: with --flows for open flows, and when it is full the least active flows end early (default: 32M); otherwise for the packets of all flows (default: 1G)',
+    'memory for the packets of all flows (default: 1G); with --flows, memory for open flows, of which the least active end early when it is full (default: 32M)',
   )
   return withFlowFlags(withCaptureFlags(command), 'truncate')
     .addHelpText(
@@ -292,8 +301,8 @@ function extractCommand(): Command {
       `
 Rows are the flow summaries that train learns from. In a .csv, train recognizes the service column by its name. With
 --features iat-size and other packet feature sets, extract learns the duration and the width of a row from these
-captures. It then makes one row from the beginning of each flow, as the paper does (whose unit is --iat-unit us).
---model makes the rows of a model.
+captures. It then makes one row from the beginning of each flow, as the paper does. (The paper's times are in
+microseconds: --iat-unit us.) --model makes the rows that a model expects.
 
 Examples:
   oddflow extract normal.pcap -o rows.csv

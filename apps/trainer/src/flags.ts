@@ -156,7 +156,7 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
     ]),
     new Option(
       '--iat-unit <unit>',
-      'unit of the times in rows: iat-size, iat, stats-header (default: s)',
+      'unit of the times in rows of iat-size, iat and stats-header (default: s)',
     ).choices(['s', 'us']),
     new Option(
       '--size <measure>',
@@ -168,7 +168,7 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
     ).argParser(protocolList),
     new Option(
       '--truncation <mode>',
-      `packet feature sets: split or truncate a flow at the learned duration (default: ${truncation})`,
+      `what becomes of a flow longer than the duration learned from the captures: split into several rows, or truncated to one; not for flow-summary (default: ${truncation})`,
     ).choices(['split', 'truncate']),
     new Option('--idle-timeout <seconds>', 'end a flow after a longer gap (default: 600)').argParser(number),
     new Option(

@@ -27,7 +27,7 @@ Examples:
   oddflow score camera.oddflow today.pcapng
   tcpdump -i eth0 -c 10000 -w - | oddflow score camera.oddflow - --format json
   oddflow evaluate camera.oddflow --normal n1.pcap n2.pcap --novel scan.pcap
-  oddflow drift camera.oddflow today.pcap
+  oddflow drift mixture.oddflow today.pcap
   oddflow update camera.oddflow after-upgrade.pcap -o camera-2.oddflow --assume-normal
 
 Exit codes: 0 done, 1 the input or the data is unusable, 2 the command line is wrong, 130 and 143 stopped by Ctrl-C

@@ -121,7 +121,7 @@ export const OPTIONS = {
   quantileCompat: choice(['pairs', 'authors', 'positive-pairs'], {
     group: 'Detector',
     value: 'rule',
-    help: "which distances to rank: between different rows (the paper's text); the whole matrix with its zero diagonal (the authors' program); or only those above 0, if repeated rows make the first rule give 0",
+    help: "distances of the bandwidth quantile: between all pairs of rows (pairs, as in the paper's text); these and each row's distance of 0 to itself (authors, as in their program); or those above 0 only (positive-pairs, for rows that repeat so often that pairs gives 0)",
     older: { field: 'parameters.quantileCompat', value: 'pairs' },
   }),
   /** At most the number of training rows; the default is lowered to it. */

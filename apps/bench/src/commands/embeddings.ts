@@ -10,7 +10,7 @@ import { SWEEP_DATASETS } from './sweep.js'
 export function embeddingsCommand(): Command {
   const command = withData(new Command('embeddings'))
     .description(
-      "compute the points of the paper's pictures of embeddings: Cluster in Cluster, mixtures over embedded rows",
+      "compute the points of two of the paper's pictures: embeddings of the set Cluster in Cluster, and mixtures over embedded rows",
     )
     .option('--datasets <names>', 'data sets for the mixtures, separated by commas', names, [
       ...SWEEP_DATASETS,

@@ -91,7 +91,11 @@ export function mergeCommand(): Command {
   return new Command('merge')
     .description('merge what the program of a bundle printed on another machine')
     .argument('<files...>', 'files with its output')
-    .option('--trials <file>', 'trials of the machine that made the bundle; timed results are added', TRIALS)
+    .option(
+      '--trials <file>',
+      'file of the trials of the machine that made the bundle; timed results are added to it',
+      TRIALS,
+    )
     .option('--readings <file>', 'file for the measurements of other machines', READINGS)
     .addHelpText('after', '\nExample:\n  oddflow-bench merge rspi.jsonl nano.jsonl')
     .action((files, options) => {
@@ -102,19 +106,23 @@ export function mergeCommand(): Command {
 /** Which models of which trials. */
 function withWork(command: Command): Command {
   withData(command)
-    .option('--trials <file>', 'trials of the machine that trains; timed results are added', TRIALS)
+    .option(
+      '--trials <file>',
+      'file of the trials of the machine that trains; timed results are added to it',
+      TRIALS,
+    )
     .option('--datasets <names>', 'only the trials of these data sets, separated by commas', names)
     .option('--detectors <names>', 'only the trials of these detectors, separated by commas', names)
   return withTestRuns(
     withTuning(command).option(
       '--repeats <count>',
-      'use the trials of this many repeats, from the first',
+      'use only the first repeats, this many of them',
       whole(1, 1000),
       1000,
     ),
   ).option(
     '--refit-rows <count>',
-    'rows in the fits that the other machine repeats, to compare bytes; 0: no fits',
+    'rows of the fits that both machines do, to compare the bytes of the models; 0: no fits',
     whole(0, 1_000_000),
     300,
   )

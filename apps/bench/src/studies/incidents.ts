@@ -380,7 +380,7 @@ export const incidents: Study = {
   name: 'incidents',
   command: () =>
     withAgent(withEvidence(new Command('incidents')))
-      .description('how many incidents an attack opens, and how many open without one; printed')
+      .description('print how many incidents an attack opens, and how many open without an attack')
       .addArgument(new Argument('<scene>', 'what the agent reads').choices(Object.keys(SCENES)))
       .argument('[name]', 'only this situation of the lab, or only this device')
       .addHelpText(

@@ -37,9 +37,9 @@ export function withSelectionFlags(command: Command): Command {
   const flags = [
     new Option(
       '--select-normal <input...>',
-      'choose parameters by AUC: normal inputs that are not trained on',
+      'choose the parameters with the best AUC on these normal inputs, which are not trained on, and those of --select-novel',
     ),
-    new Option('--select-novel <input...>', 'choose parameters by AUC: novel inputs'),
+    new Option('--select-novel <input...>', 'novel inputs for --select-normal'),
     new Option('--select-novel-filter <filter>', 'filter of the --select-novel inputs, instead of --filter'),
     new Option('--jobs <count>', 'worker threads (default: one for each processor)').argParser(whole),
     new Option('--selection-report <file>', 'write all candidates and their AUC as JSON'),
