@@ -16,7 +16,7 @@ import { encodeNotice, type Notice } from '../../apps/agent/build/alerts/notice.
 import { createTemporarySuppressions } from '../../apps/agent/build/alerts/temporary-suppressions.js'
 import { DEFAULT_DEVICES } from '../../apps/agent/build/config/settings.js'
 import { ControlError } from '../../apps/agent/build/devices/control-socket.js'
-import { createDeviceTable } from '../../apps/agent/build/devices/device-table.js'
+import { DeviceTable } from '../../apps/agent/build/devices/device-table.js'
 import { type ActionResult, act } from '../../apps/agent/build/devices/device-watch.js'
 import type { Answer } from '../../apps/agent/build/incidents/answer.js'
 import type { Incident } from '../../apps/agent/build/incidents/incident.js'
@@ -120,7 +120,7 @@ const sampleAnswer = (incident: string, answer: Answer['answer']): Answer => ({
 
 /** A dashboard with a few devices and alerts, served on loopback. */
 async function serve(port = 0) {
-  const table = createDeviceTable({ ...DEFAULT_DEVICES, learnHours: 0, learnFlows: 1, stableShare: 1 })
+  const table = new DeviceTable({ ...DEFAULT_DEVICES, learnHours: 0, learnFlows: 1, stableShare: 1 })
   const addDevice = (key: string, address: string, name?: string): void => {
     const device = table.add(key, address, nowMicros)
     if (device === undefined) return

@@ -10,8 +10,8 @@ import { DEFAULT_DEVICES } from '../config/settings.js'
 import { askDevices, askToAct } from '../devices/control-socket.js'
 import { recentNovelShare, type ToldDevice, toldOf } from '../devices/device.js'
 import {
-  createDeviceTable,
   type DeviceAction,
+  DeviceTable,
   lookAtKnownDevices,
   readKnownDevices,
   usualContactTexts,
@@ -174,7 +174,7 @@ async function actOnKept(
   // where they are lost, the next start has to find what is damaged
   await lookAtKnownDevices(nodeFileSystem, state, { warn: () => undefined })
   const { devices: known } = await readKnownDevices(nodeFileSystem, state, standardErrorLog)
-  const table = createDeviceTable({ ...DEFAULT_DEVICES, maximum: known.length }, known)
+  const table = new DeviceTable({ ...DEFAULT_DEVICES, maximum: known.length }, known)
   const results = await actKept(table, DEFAULT_DEVICES, { action, devices, text }, async (changed) => {
     try {
       await writeKnownDevices(nodeFileSystem, state, changed)

@@ -76,7 +76,7 @@ export interface AddressFacts {
 
 export function createAddressFacts(sources: FactSources, spreads: Spreads): AddressFacts {
   const { table, isNews, perMinute } = sources
-  const claims = createAddressClaims(table.get)
+  const claims = createAddressClaims((mac) => table.get(mac))
   const floods = {
     taken: createDeviceFlood(perMinute),
     /** Of devices that are watched: made-up devices that take each other's addresses hide none. */

@@ -170,35 +170,6 @@ export function createDeviceFlood(perMinute: number): DeviceFlood {
 export const DEVICE_ACTIONS = ['approve', 'pause', 'resume', 'relearn', 'forget', 'name', 'group'] as const
 export type DeviceAction = (typeof DEVICE_ACTIONS)[number]
 
-export interface DeviceTable {
-  get(key: string): Device | undefined
-  /** Made where there is room; undefined where there is none. */
-  add(key: string, address: string, atMicros: number): Device | undefined
-  /** Counts a verdict and moves the device on to ready (or, where nobody has to approve, to watching); true if it moved. */
-  note(device: Device, novel: boolean, atMicros: number, isScored: boolean): boolean
-  /** Moves on the devices that time has made ready; returns them. */
-  judge(nowMicros: number): Device[]
-  /**
-   * Why it cannot be done, null where it was.
-   * @param text - of `name` and `group`; empty: none from now on.
-   */
-  act(action: DeviceAction, key: string, text?: string): string | null
-  /**
-   * The clock that times are of was set by so much: they move with it, so that nobody has learnt for longer or shorter. Of devices
-   * in this state alone, where one is given.
-   */
-  clockSet(byMicros: number, state?: DeviceState): void
-  all(): Iterable<Device>
-  byState(): Record<DeviceState, number>
-  readonly size: number
-  /** Learning devices that went for new ones. */
-  readonly evicted: number
-  /** New devices that there was no room for; one that comes again counts again. */
-  readonly refused: number
-  /** Grows with every change of a state, so that it can be kept. */
-  readonly changes: number
-}
-
 const DAY_MICROS = 86_400_000_000
 
 /** 0 to 3, in the order in which learning devices make room. */
@@ -329,119 +300,165 @@ export function usualContactTexts(
     })
 }
 
-/** @param isProven - whether a device has a model to be watched with, which is what its promise says; null where its share of
- * novel flows decides. */
-export function createDeviceTable(
-  settings: DeviceSettings,
-  known: readonly Device[] = [],
-  isProven: (key: string) => boolean | null = () => null,
-  onEvicted: (key: string) => void = () => undefined,
-): DeviceTable {
-  const devices = new Map<string, Device>()
-  let evicted = 0
-  let refused = 0
-  let changes = 0
-  for (const device of known.slice(0, settings.maximum)) devices.set(device.key, { ...device })
-  const order = new EvictionOrder(devices)
+export class DeviceTable {
+  readonly #settings: DeviceSettings
+  readonly #isProven: (key: string) => boolean | null
+  readonly #onEvicted: (key: string) => void
+  readonly #devices = new Map<string, Device>()
+  readonly #order = new EvictionOrder(this.#devices)
+  #evicted = 0
+  #refused = 0
+  #changes = 0
 
-  const makeRoom = (nowMicros: number): boolean => {
-    if (devices.size < settings.maximum) return true
-    const least = order.takeFirst(nowMicros)
+  /** @param isProven - whether a device has a model to be watched with, which is what its promise says; null where its share of
+   * novel flows decides. */
+  constructor(
+    settings: DeviceSettings,
+    known: readonly Device[] = [],
+    isProven: (key: string) => boolean | null = () => null,
+    onEvicted: (key: string) => void = () => undefined,
+  ) {
+    this.#settings = settings
+    this.#isProven = isProven
+    this.#onEvicted = onEvicted
+    for (const device of known.slice(0, settings.maximum)) this.#devices.set(device.key, { ...device })
+  }
+
+  get(key: string): Device | undefined {
+    return this.#devices.get(key)
+  }
+
+  all(): Iterable<Device> {
+    return this.#devices.values()
+  }
+
+  get size(): number {
+    return this.#devices.size
+  }
+
+  byState(): Record<DeviceState, number> {
+    const counts = { learning: 0, ready: 0, watching: 0, paused: 0 }
+    for (const { state } of this.#devices.values()) counts[state]++
+    return counts
+  }
+
+  /** Learning devices that went for new ones. */
+  get evicted(): number {
+    return this.#evicted
+  }
+
+  /** New devices that there was no room for; one that comes again counts again. */
+  get refused(): number {
+    return this.#refused
+  }
+
+  /** Grows with every change of a state, so that it can be kept. */
+  get changes(): number {
+    return this.#changes
+  }
+
+  /** Made where there is room; undefined where there is none. */
+  add(key: string, address: string, atMicros: number): Device | undefined {
+    if (!this.#makeRoom(atMicros)) {
+      this.#refused++
+      return undefined
+    }
+    const device = createDevice(key, address, atMicros)
+    this.#devices.set(key, device)
+    this.#order.add(device, atMicros)
+    return device
+  }
+
+  #makeRoom(nowMicros: number): boolean {
+    if (this.#devices.size < this.#settings.maximum) return true
+    const least = this.#order.takeFirst(nowMicros)
     if (least === null) return false
-    devices.delete(least.key)
-    onEvicted(least.key)
-    evicted++
-    return true
-  }
-  const move = (device: Device, state: DeviceState): void => {
-    device.state = state
-    changes++
-  }
-  const moveOn = (device: Device, nowMicros: number): boolean => {
-    if (device.state !== 'learning' || !isReady(device, settings, isProven(device.key), nowMicros))
-      return false
-    move(device, settings.approve === 'auto' ? 'watching' : 'ready')
+    this.#devices.delete(least.key)
+    this.#onEvicted(least.key)
+    this.#evicted++
     return true
   }
 
-  return {
-    get: (key) => devices.get(key),
-    add(key, address, atMicros) {
-      if (!makeRoom(atMicros)) {
-        refused++
-        return undefined
-      }
-      const device = createDevice(key, address, atMicros)
-      devices.set(key, device)
-      order.add(device, atMicros)
-      return device
-    },
-    note(device, novel, atMicros, isScored) {
-      noteVerdict(device, novel, isScored)
-      if (atMicros > device.lastSeenMicros) device.lastSeenMicros = atMicros
-      return moveOn(device, device.lastSeenMicros)
-    },
-    judge: (nowMicros) => [...devices.values()].filter((device) => moveOn(device, nowMicros)),
-    act(action, key, text = '') {
-      const device = devices.get(key)
-      if (device === undefined) return `there is no device ${key}`
-      if (action === 'forget') {
-        devices.delete(key)
-        changes++
+  /** Counts a verdict and moves the device on to ready (or, where nobody has to approve, to watching); true if it moved. */
+  note(device: Device, novel: boolean, atMicros: number, isScored: boolean): boolean {
+    noteVerdict(device, novel, isScored)
+    if (atMicros > device.lastSeenMicros) device.lastSeenMicros = atMicros
+    return this.#moveOn(device, device.lastSeenMicros)
+  }
+
+  /** Moves on the devices that time has made ready; returns them. */
+  judge(nowMicros: number): Device[] {
+    return [...this.#devices.values()].filter((device) => this.#moveOn(device, nowMicros))
+  }
+
+  #moveOn(device: Device, nowMicros: number): boolean {
+    if (device.state !== 'learning') return false
+    if (!isReady(device, this.#settings, this.#isProven(device.key), nowMicros)) return false
+    device.state = this.#settings.approve === 'auto' ? 'watching' : 'ready'
+    this.#changes++
+    return true
+  }
+
+  /**
+   * Why it cannot be done, null where it was.
+   * @param text - of `name` and `group`; empty: none from now on.
+   */
+  act(action: DeviceAction, key: string, text = ''): string | null {
+    const device = this.#devices.get(key)
+    if (device === undefined) return `there is no device ${key}`
+    const refused = this.#change(device, action, text)
+    if (refused === null) this.#changes++
+    return refused
+  }
+
+  #change(device: Device, action: DeviceAction, text: string): string | null {
+    switch (action) {
+      case 'forget':
+        this.#devices.delete(device.key)
         return null
-      }
-      if (action === 'relearn') {
+      case 'relearn':
         // the latest that is known of time: a model that was made by then is an old one
-        order.reset()
-        learnAnew(device, Math.max(...[...devices.values()].map((each) => each.lastSeenMicros)))
-        changes++
+        this.#order.reset()
+        learnAnew(device, Math.max(...[...this.#devices.values()].map((each) => each.lastSeenMicros)))
         return null
-      }
-      if (action === 'name' || action === 'group') {
+      case 'name':
+      case 'group': {
         const clean = text === '' ? null : cleanName(new TextEncoder().encode(text))
         if (text !== '' && clean === null) return `${action}: expected at most 63 printable characters`
         if (action === 'group') device.group = clean
         else if (clean !== null) device.name = { name: clean, source: 'person' }
         else if (device.name?.source === 'person') device.name = null
-        order.reset()
-        changes++
+        this.#order.reset()
         return null
       }
-      if (action === 'approve' && (device.state === 'watching' || device.state === 'paused')) {
-        return `${key} is approved already`
-      }
-      if (action === 'pause' && device.state === 'paused') return `${key} is paused already`
-      if (action === 'resume' && device.state !== 'paused') return `${key} is not paused`
-      move(device, action === 'pause' ? 'paused' : 'watching')
-      return null
-    },
-    clockSet(byMicros, state) {
-      order.reset()
-      for (const device of devices.values()) {
-        if (state !== undefined && device.state !== state) continue
-        device.firstSeenMicros += byMicros
-        device.learningSinceMicros += byMicros
-        device.lastSeenMicros += byMicros
-        setContactsClock(device.contacts, byMicros)
-      }
-    },
-    all: () => devices.values(),
-    byState() {
-      const counts = { learning: 0, ready: 0, watching: 0, paused: 0 }
-      for (const { state } of devices.values()) counts[state]++
-      return counts
-    },
-    get size() {
-      return devices.size
-    },
-    get evicted() {
-      return evicted
-    },
-    get refused() {
-      return refused
-    },
-    get changes() {
-      return changes
-    },
+      default:
+        return changeState(device, action)
+    }
   }
+
+  /**
+   * The clock that times are of was set by so much: they move with it, so that nobody has learnt for longer or shorter. Of devices
+   * in this state alone, where one is given.
+   */
+  clockSet(byMicros: number, state?: DeviceState): void {
+    this.#order.reset()
+    for (const device of this.#devices.values()) {
+      if (state !== undefined && device.state !== state) continue
+      device.firstSeenMicros += byMicros
+      device.learningSinceMicros += byMicros
+      device.lastSeenMicros += byMicros
+      setContactsClock(device.contacts, byMicros)
+    }
+  }
+}
+
+/** Why it cannot be done, null where it was. */
+function changeState(device: Device, action: 'approve' | 'pause' | 'resume'): string | null {
+  const { key, state } = device
+  if (action === 'approve' && (state === 'watching' || state === 'paused'))
+    return `${key} is approved already`
+  if (action === 'pause' && state === 'paused') return `${key} is paused already`
+  if (action === 'resume' && state !== 'paused') return `${key} is not paused`
+  device.state = action === 'pause' ? 'paused' : 'watching'
+  return null
 }

@@ -14,10 +14,9 @@ import { type Device, type DeviceState, forecastOf, noteAddress } from './device
 import { createDeviceFacts, type FactsReport } from './device-facts.js'
 import {
   createDeviceFlood,
-  createDeviceTable,
+  DeviceTable,
   DEVICE_ACTIONS,
   type DeviceAction,
-  type DeviceTable,
   type KnownDevices,
   usualContactTexts,
 } from './device-table.js'
@@ -52,7 +51,7 @@ export async function actKept(
   keep: (devices: Iterable<Device>) => Promise<void>,
 ): Promise<ActionResult[]> {
   const { action, text } = checkRequest(body)
-  const copy = createDeviceTable({ ...settings, maximum: table.size }, [...table.all()])
+  const copy = new DeviceTable({ ...settings, maximum: table.size }, [...table.all()])
   const results = act(copy, body)
   if (results.every(({ refused }) => refused !== null)) return results
   await keep(copy.all())
@@ -148,7 +147,7 @@ interface DeviceWatchOptions {
   readonly onReady: (device: Device, atMicros: number, contacts: readonly string[]) => void
   /** What is told of devices without a verdict (device-facts.ts). */
   readonly onFact: OnFact
-  /** As of createDeviceTable. */
+  /** As of DeviceTable. */
   readonly isProven?: (key: string) => boolean | null
   /** A device went for a new one. */
   readonly onEvicted?: (key: string) => void
@@ -172,7 +171,7 @@ const JUDGE_MICROS = 60_000_000
 export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
   const { settings, localNetworks } = options
   const { devices: known, from } = options.known
-  const table = createDeviceTable(settings, known, options.isProven, options.onEvicted)
+  const table = new DeviceTable(settings, known, options.isProven, options.onEvicted)
   if (options.groupOf !== undefined)
     for (const device of table.all()) device.group = options.groupOf(device.key)
   const flood = createDeviceFlood(settings.floodPerMinute)

@@ -12,7 +12,7 @@ import { keyOf } from '../../src/commands/state-of.js'
 import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import { openControlSocket } from '../../src/devices/control-socket.js'
 import { createDevice, type Device } from '../../src/devices/device.js'
-import { createDeviceTable, writeKnownDevices } from '../../src/devices/device-table.js'
+import { DeviceTable, writeKnownDevices } from '../../src/devices/device-table.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import { writeStateTwice } from '../../src/files/state-file.js'
 import { type Answer, answersPathIn, encodeAnswers } from '../../src/incidents/answer.js'
@@ -65,7 +65,7 @@ const device = (changes: Partial<Device> = {}): Device => ({
 async function running(report: ScopeReport, work: (state: string) => Promise<void>): Promise<void> {
   const state = temporaryFolder()
   const socket = await openControlSocket(state)
-  const table = createDeviceTable(DEFAULT_DEVICES, [device()])
+  const table = new DeviceTable(DEFAULT_DEVICES, [device()])
   socket.serve({
     devices: { table, word: async () => [], describe: () => ({ model: report }) },
     further: { '/models': async () => ({ owners: [report] }) },
@@ -188,7 +188,7 @@ describe('of a state folder alone', () => {
     await writeKnownDevices(nodeFileSystem, state, [device({ usual })])
     await listDevices({ state, format: 'json' })
     const socket = await openControlSocket(state)
-    const table = createDeviceTable(DEFAULT_DEVICES, [device({ usual })])
+    const table = new DeviceTable(DEFAULT_DEVICES, [device({ usual })])
     const watch = { table, word: async () => [], forecast: () => null } as never
     socket.serve(controlAnswers(watch, null, null, null))
     await listDevices({ state, format: 'json' })

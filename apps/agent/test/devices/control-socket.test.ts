@@ -13,7 +13,7 @@ import {
   openControlSocket,
 } from '../../src/devices/control-socket.js'
 import { toldOf } from '../../src/devices/device.js'
-import { createDeviceTable, type DeviceTable } from '../../src/devices/device-table.js'
+import { DeviceTable } from '../../src/devices/device-table.js'
 import { act } from '../../src/devices/device-watch.js'
 import { temporaryFolder } from '../support/folder.js'
 
@@ -39,7 +39,7 @@ async function open(): Promise<ControlSocket> {
 }
 
 beforeEach(() => {
-  table = createDeviceTable(DEFAULT_DEVICES)
+  table = new DeviceTable(DEFAULT_DEVICES)
   table.add(key, '192.0.2.1', 5)
   saved = 0
 })

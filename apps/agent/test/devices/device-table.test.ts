@@ -13,7 +13,7 @@ import {
   noteAddress,
   recentNovelShare,
 } from '../../src/devices/device.js'
-import { createDeviceFlood, createDeviceTable, type DEVICE_ACTIONS } from '../../src/devices/device-table.js'
+import { createDeviceFlood, type DEVICE_ACTIONS, DeviceTable } from '../../src/devices/device-table.js'
 import { countsLess } from '../../src/devices/names.js'
 import type { OwnModel } from '../../src/page/api.js'
 import { stateText } from '../../src/page/texts.js'
@@ -29,7 +29,7 @@ const settings = (changes: Partial<DeviceSettings> = {}): DeviceSettings => ({
 describe('a device', () => {
   /** So many verdicts, evenly over the hours, every `novelEvery`-th novel. */
   const lived = (flows: number, hours: number, novelEvery: number, given = settings()) => {
-    const table = createDeviceTable(given)
+    const table = new DeviceTable(given)
     const device = table.add(macOf(1), '192.0.2.1', 0)!
     for (let i = 1; i <= flows; i++) {
       table.note(device, i % novelEvery === 0, Math.round((i * hours * HOUR) / flows), true)
@@ -47,7 +47,7 @@ describe('a device', () => {
 
   it('is judged after judgeHours with the flows that there are, if few of them were novel', () => {
     const judged = (flows: number, hours: number, novelEvery: number) => {
-      const table = createDeviceTable(settings({ approve: 'auto' }))
+      const table = new DeviceTable(settings({ approve: 'auto' }))
       const device = table.add(macOf(1), '192.0.2.1', 0)!
       for (let i = 1; i <= flows; i++) table.note(device, i % novelEvery === 0, i * HOUR, true)
       expect(device.state).toBe('learning')
@@ -107,7 +107,7 @@ describe('a device', () => {
   })
 
   it('says whether its address was made up', () => {
-    const table = createDeviceTable(settings())
+    const table = new DeviceTable(settings())
     expect(table.add('da:a1:19:00:00:01', '192.0.2.1', 0)?.randomised).toBe(true)
     expect(table.add('b8:27:eb:00:00:01', '192.0.2.1', 0)?.randomised).toBe(false)
     expect(table.add('192.0.2.1', '192.0.2.1', 0)?.randomised).toBe(false)
@@ -116,7 +116,7 @@ describe('a device', () => {
 
 describe("a person's word", () => {
   it('moves a device, and is refused where it makes no sense', () => {
-    const table = createDeviceTable(settings())
+    const table = new DeviceTable(settings())
     table.add(macOf(1), '192.0.2.1', 0)
     const states: (string | undefined)[] = []
     const act = (action: (typeof DEVICE_ACTIONS)[number]): string | null => {
@@ -152,7 +152,7 @@ describe("a person's name and group", () => {
   const called = (name: string, source: 'dhcp' | 'person') => ({ name, source }) as const
 
   it('stand against what the device calls itself, are kept, and are refused with control characters', () => {
-    const table = createDeviceTable(settings())
+    const table = new DeviceTable(settings())
     const device = table.add(macOf(1), '192.0.2.1', 0)!
     device.name = called('ESP_1F', 'dhcp')
     expect(table.act('name', macOf(1), '  Camera in the\u00a0hall ')).toBe(null)
@@ -174,7 +174,7 @@ describe("a person's name and group", () => {
   })
 
   it('keep a learning device in the table while made-up addresses come', () => {
-    const table = createDeviceTable(settings({ maximum: 4 }))
+    const table = new DeviceTable(settings({ maximum: 4 }))
     for (let i = 0; i < 4; i++) table.add(macOf(i), '192.0.2.1', 0)
     table.act('name', macOf(1), 'Camera')
     table.act('group', macOf(2), 'cameras')
@@ -191,7 +191,7 @@ describe('a table', () => {
     )
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), fc.integer({ min: 1, max: 8 }), (steps, maximum) => {
-        const table = createDeviceTable(settings({ maximum }))
+        const table = new DeviceTable(settings({ maximum }))
         const spoken = new Set<string>()
         let added = 0
         for (const [at, [n, what]] of steps.entries()) {
@@ -240,7 +240,7 @@ describe('a table', () => {
       fc.property(fc.array(step, { maxLength: 80 }), fc.integer({ min: 2, max: 8 }), (steps, maximum) => {
         let now = 0
         const gone: string[] = []
-        const table = createDeviceTable(
+        const table = new DeviceTable(
           settings({ maximum, learnHours: 1e6 }),
           [],
           () => null,
@@ -272,7 +272,7 @@ describe('a table', () => {
 
   it('looks at a few devices for each that goes in a flood, not at all of them', () => {
     let looks = 0
-    const table = createDeviceTable(settings())
+    const table = new DeviceTable(settings())
     for (let n = 0; n < 4096; n++) table.add(macOf(n), '192.0.2.1', n)
     for (const device of table.all()) {
       const { lastSeenMicros } = device
@@ -290,7 +290,7 @@ describe('a table', () => {
   })
 
   it('is not emptied of its devices by a hundred thousand made-up ones', () => {
-    const table = createDeviceTable(settings({ maximum: 256 }))
+    const table = new DeviceTable(settings({ maximum: 256 }))
     for (let n = 0; n < 40; n++) {
       const device = table.add(macOf(n), '192.0.2.1', 0)!
       for (let i = 0; i < 5; i++) table.note(device, false, i, true)
@@ -302,7 +302,7 @@ describe('a table', () => {
 
   /** As makers give them, and with the bit of those that are made up. */
   const privateMac = (n: number): string => `02${macOf(n).slice(2)}`
-  const seen = (table: ReturnType<typeof createDeviceTable>, key: string, ...times: number[]): void => {
+  const seen = (table: DeviceTable, key: string, ...times: number[]): void => {
     for (const at of times) {
       const device = table.get(key) ?? table.add(key, '192.0.2.1', at)
       if (device !== undefined) table.note(device, false, at, true)
@@ -314,7 +314,7 @@ describe('a table', () => {
     ['likely', (n: number) => macOf(n)],
   ])('keeps slow devices in a flood of %s addresses, of one flow and of many', (_, addressOf) => {
     for (const flowsOfFlood of [1, 20]) {
-      const table = createDeviceTable(settings({ maximum: 64 }))
+      const table = new DeviceTable(settings({ maximum: 64 }))
       // one came this morning and once more since, one was just here for the first time
       seen(table, macOf(1), 0, 3 * HOUR)
       seen(table, macOf(2), 6 * HOUR)
@@ -334,7 +334,7 @@ describe('a table', () => {
       collect()
       return process.memoryUsage().heapUsed
     }
-    const table = createDeviceTable(settings({ maximum: 8 }))
+    const table = new DeviceTable(settings({ maximum: 8 }))
     const before = heapBytes()
     // within the minute after which the order is made afresh
     for (let n = 0; n < 20_000; n++) seen(table, macOf(n), n)
@@ -345,7 +345,7 @@ describe('a table', () => {
   })
 
   it('lets those go first that came once a day ago, and those of a week before others that are established', () => {
-    const table = createDeviceTable(settings({ maximum: 4 }))
+    const table = new DeviceTable(settings({ maximum: 4 }))
     seen(table, macOf(1), 0, 2 * HOUR)
     seen(table, macOf(2), 0)
     seen(table, macOf(3), 0, 25 * HOUR)
@@ -372,7 +372,7 @@ describe('a table', () => {
   })
 
   it('never watches a made-up address that came once, however long ago that was', () => {
-    const table = createDeviceTable(settings({ approve: 'auto' }), [], () => true)
+    const table = new DeviceTable(settings({ approve: 'auto' }), [], () => true)
     seen(table, macOf(1), 0)
     seen(table, macOf(2), 0, 25 * HOUR)
     expect(table.judge(100 * HOUR).map(({ key }) => key)).toEqual([])
@@ -381,13 +381,13 @@ describe('a table', () => {
 
   it('says which devices went for new ones', () => {
     const gone: string[] = []
-    const table = createDeviceTable(settings({ maximum: 2 }), [], undefined, (key) => gone.push(key))
+    const table = new DeviceTable(settings({ maximum: 2 }), [], undefined, (key) => gone.push(key))
     for (const n of [1, 2, 3, 4]) seen(table, macOf(n), n)
     expect(gone).toEqual([macOf(2), macOf(3)])
   })
 
   it('takes no new device where every one is spoken about', () => {
-    const table = createDeviceTable(settings({ maximum: 1 }))
+    const table = new DeviceTable(settings({ maximum: 1 }))
     table.add(macOf(1), '192.0.2.1', 0)
     table.act('approve', macOf(1))
     expect(table.add(macOf(2), '192.0.2.2', 1)).toBeUndefined()
@@ -395,7 +395,7 @@ describe('a table', () => {
   })
 
   it('comes back from JSON as it was', () => {
-    const table = createDeviceTable(settings())
+    const table = new DeviceTable(settings())
     for (let n = 0; n < 5; n++) {
       const device = table.add(macOf(n), `2001:db8::${n}`, n)!
       for (let i = 0; i < n; i++) table.note(device, i % 2 === 0, 100 * n + i, true)
@@ -403,8 +403,8 @@ describe('a table', () => {
     table.act('pause', macOf(3))
     const back = decodeDevices(JSON.parse(JSON.stringify(encodeDevices(table.all()))))
     expect(back).toEqual([...table.all()])
-    expect([...createDeviceTable(settings(), back).all()]).toEqual(back)
-    expect(createDeviceTable(settings({ maximum: 2 }), back).size).toBe(2)
+    expect([...new DeviceTable(settings(), back).all()]).toEqual(back)
+    expect(new DeviceTable(settings({ maximum: 2 }), back).size).toBe(2)
   })
 
   it.each([
@@ -420,7 +420,7 @@ describe('a table', () => {
   it('is refused by each field that is none', () => {
     const good = encodeDevices(
       (() => {
-        const table = createDeviceTable(settings())
+        const table = new DeviceTable(settings())
         table.add(macOf(1), '192.0.2.1', 5)
         return table.all()
       })(),
