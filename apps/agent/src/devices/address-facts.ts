@@ -15,7 +15,7 @@ import type { FlowRecord } from '@oddflow/flows'
 import { macText } from '@oddflow/program'
 import type { FactRule } from '../alerts/alert.js'
 import { spanText } from '../incidents/sentences.js'
-import { type Claim, CONFLICT_MICROS, createAddressClaims } from './address-claims.js'
+import { type AddressClaims, type Claim, CONFLICT_MICROS, createAddressClaims } from './address-claims.js'
 import type { Device } from './device.js'
 import { createDeviceFlood, type DeviceFlood, recordOfDevice } from './device-table.js'
 import { addressesOf, ageText, type FactSources, hashOf, isLocal, isNew, whoText } from './fact-sources.js'
@@ -63,155 +63,167 @@ function createSenders(spreads: Spreads, tell: Tell): Senders {
   }
 }
 
-export interface AddressFacts {
+export class AddressFacts {
+  readonly #sources: FactSources
+  readonly #spreads: Spreads
+  readonly #claims: AddressClaims
+  /** Senders that ask for unused addresses, and those that claim many. */
+  readonly #sweeps: Senders
+  readonly #claimants: Senders
+  readonly #floods: Record<'taken' | 'takenOfWatched' | 'sweeps' | 'claims', DeviceFlood>
+
+  constructor(sources: FactSources, spreads: Spreads) {
+    const { table, perMinute } = sources
+    this.#sources = sources
+    this.#spreads = spreads
+    this.#claims = createAddressClaims((mac) => table.get(mac))
+    this.#sweeps = createSenders(spreads, this.#tellSweep)
+    this.#claimants = createSenders(spreads, this.#tellClaims)
+    this.#floods = {
+      taken: createDeviceFlood(perMinute),
+      // of devices that are watched: made-up devices that take each other's addresses hide none
+      takenOfWatched: createDeviceFlood(perMinute),
+      sweeps: createDeviceFlood(perMinute),
+      claims: createDeviceFlood(perMinute),
+    }
+  }
+
   /** A device sent or received a flow with the address that it has there. */
-  note(record: FlowRecord, device: Device, isResponder: boolean): void
+  note(record: FlowRecord, device: Device, isResponder: boolean): void {
+    const { ipVersion, startMicros: atMicros } = record
+    const words = isResponder ? record.responderAddress : record.initiatorAddress
+    if (macText(isResponder ? record.responderMac : record.initiatorMac) === null) return
+    if (!isLocal(this.#sources, words, ipVersion)) return
+    const address = formatAddress(words, 0, ipVersion)
+    const taken = this.#claim(address, device.key, atMicros)
+    if (taken === null || !taken.isFirst || !this.#sources.isNews(atMicros) || !isNew(device, atMicros))
+      return
+    const { held } = taken
+    if (held.firstMicros > device.firstSeenMicros) return
+    const fact = `${address} was the address of ${held.mac} until ${ageText(atMicros - held.lastMicros)}, and is used by ${device.key} now, a device first seen ${ageText(atMicros - device.firstSeenMicros)}`
+    this.#tell(this.#floodOf(held), record, 'address-taken', fact, isResponder)
+  }
+
   /** Packets as they came; borrowed. */
-  packets(frames: FrameBatch, packets: PacketBatch): void
+  packets({ data, offset, capturedBytes }: FrameBatch, packets: PacketBatch): void {
+    for (let i = 0; i < packets.count; i++) {
+      const end = offset[i] + capturedBytes[i]
+      const atMicros = packets.timestampMicros[i]
+      if (packets.ipVersion[i] === 0) {
+        const arp = readArp(data, offset[i], end)
+        if (arp !== null) this.#noteArp(arp, atMicros)
+      } else {
+        const claimed = readNeighborClaim(data, packets, i, end)
+        if (claimed !== null) this.#noteClaim(claimed.address, claimed.mac, atMicros, 'nd-conflict')
+      }
+    }
+  }
+
   /** The packets' clock was set by so much. */
-  clockSet(byMicros: number): void
+  clockSet(byMicros: number): void {
+    this.#claims.clockSet(byMicros)
+  }
+
   /** Facts that were one of too many alike within a minute. */
-  untold(): number
-}
-
-export function createAddressFacts(sources: FactSources, spreads: Spreads): AddressFacts {
-  const { table, isNews, perMinute } = sources
-  const claims = createAddressClaims((mac) => table.get(mac))
-  const floods = {
-    taken: createDeviceFlood(perMinute),
-    /** Of devices that are watched: made-up devices that take each other's addresses hide none. */
-    takenOfWatched: createDeviceFlood(perMinute),
-    sweeps: createDeviceFlood(perMinute),
-    claims: createDeviceFlood(perMinute),
+  untold(): number {
+    return Object.values(this.#floods).reduce((sum, { untold }) => sum + untold, 0)
   }
 
-  const tellBounded = (
-    flood: DeviceFlood,
-    record: FlowRecord,
-    rule: FactRule,
-    fact: string,
-    isOfResponder: boolean,
-  ): void => {
-    const worth = flood.take(record.startMicros)
-    if (worth === 'none') return
-    const more = worth === 'flood' ? '; there are more such alerts within this minute' : ''
-    sources.onFact(record, rule, `${fact}${more}`, isOfResponder)
+  #noteArp({ mac, sender, target, isRequest }: ArpPacket, atMicros: number): void {
+    // a probe (RFC 5227) claims nothing yet
+    if (sender !== '0.0.0.0') this.#noteClaim(sender, mac, atMicros, 'arp-conflict')
+    const held = this.#claims.get(target)
+    if (!isRequest || target === sender || (held !== undefined && atMicros - held.lastMicros <= KEPT_MICROS))
+      return
+    this.#count(this.#sweeps.of(mac, atMicros), target, mac, sender, atMicros, this.#tellSweep)
   }
-  const tellSweep: Tell = (spread, record, lastMicros) => {
-    const [address] = addressesOf(record)
-    const sender = address === '0.0.0.0' ? formatMac(record.initiatorMac, 0) : address
-    const last = whoText(sources, record.initiatorMac, sender, lastMicros)
-    const by = spread === sweeps.crowd ? `many senders, one of them ${last}` : last
-    const span = spanText(spread.lastMicros - spread.beganMicros)
-    const fact = `${spread.count} addresses that no device uses were asked for (ARP) in ${span} by ${by}`
-    tellBounded(floods.sweeps, record, 'host-scan', fact, false)
-  }
-  const tellClaims: Tell = (spread, record) => {
-    const mac = formatMac(record.initiatorMac, 0)
-    const by =
-      spread === claimants.crowd
-        ? `by many senders, one of them ${mac}, more than are remembered`
-        : `by ${mac}, which had ${USUAL_ADDRESSES} before`
-    const span = spanText(spread.lastMicros - spread.beganMicros)
-    const fact = `${spread.count} addresses were claimed (ARP or neighbor discovery) in ${span} ${by}`
-    tellBounded(floods.claims, record, 'address-flood', fact, false)
-  }
-  const sweeps = createSenders(spreads, tellSweep)
-  const claimants = createSenders(spreads, tellClaims)
 
-  /** Whose address it was, where it is another's. */
-  const claim = (
-    address: string,
-    mac: string,
-    atMicros: number,
-  ): { readonly held: Claim; readonly isFirst: boolean } | null => {
-    const held = claims.get(address)
-    if (held === undefined || (held.mac !== mac && atMicros - held.lastMicros > KEPT_MICROS)) {
-      // an address that was asked for before its device was seen is no unused one
-      if (claims.set(address, mac, atMicros))
-        for (const spread of sweeps.all()) spreads.forget(spread, addressBit(address))
-      return null
-    }
-    if (held.mac === mac) {
-      claims.use(address, held, atMicros)
-      return null
-    }
-    const isFirst = held.rival !== mac
-    held.rival = mac
-    return { held, isFirst }
-  }
-  const takenFrom = ({ mac }: Claim): DeviceFlood =>
-    (table.get(mac)?.state ?? 'learning') === 'learning' ? floods.taken : floods.takenOfWatched
-  /** Counts a claim of a sender with unusually many addresses, or of one whose claim is not kept. */
-  const countClaim = (address: string, mac: string, atMicros: number): void => {
-    const isKept = claims.get(address) !== undefined
-    if (isKept && claims.countOf(mac) <= USUAL_ADDRESSES) return
-    const spread = isKept ? claimants.of(mac, atMicros) : claimants.crowd
-    const makeRecord = (): FlowRecord => recordOfDevice({ key: mac, address }, atMicros)
-    spreads.count(spread, addressBit(address), atMicros, makeRecord, tellClaims)
-  }
   /** A packet of ARP or of neighbor discovery says that an address is this MAC address's. */
-  const noteClaim = (
-    address: string,
-    mac: string,
-    atMicros: number,
-    rule: 'arp-conflict' | 'nd-conflict',
-  ): void => {
-    const taken = claim(address, mac, atMicros)
-    countClaim(address, mac, atMicros)
+  #noteClaim(address: string, mac: string, atMicros: number, rule: 'arp-conflict' | 'nd-conflict'): void {
+    const taken = this.#claim(address, mac, atMicros)
+    this.#countClaim(address, mac, atMicros)
     if (taken === null) return
     const { held, isFirst } = taken
     const sinceMicros = atMicros - held.lastMicros
     if (sinceMicros > CONFLICT_MICROS) {
       // it left, and the address has another device now
-      const device = table.get(mac)
-      if (device !== undefined && !isNew(device, atMicros)) claims.set(address, mac, atMicros)
+      const device = this.#sources.table.get(mac)
+      if (device !== undefined && !isNew(device, atMicros)) this.#claims.set(address, mac, atMicros)
       else held.rival = null
       return
     }
     if (!isFirst) return
     const by = rule === 'arp-conflict' ? 'ARP' : 'neighbor discovery'
     const fact = `${address} is claimed by ${mac} and by ${held.mac} within ${spanText(sinceMicros)} (${by})`
-    tellBounded(takenFrom(held), recordOfDevice({ key: mac, address }, atMicros), rule, fact, false)
+    this.#tell(this.#floodOf(held), recordOfDevice({ key: mac, address }, atMicros), rule, fact, false)
   }
-  const noteArp = ({ mac, sender, target, isRequest }: ArpPacket, atMicros: number): void => {
-    // a probe (RFC 5227) claims nothing yet
-    if (sender !== '0.0.0.0') noteClaim(sender, mac, atMicros, 'arp-conflict')
-    const held = claims.get(target)
-    if (!isRequest || target === sender || (held !== undefined && atMicros - held.lastMicros <= KEPT_MICROS))
-      return
-    const makeRecord = (): FlowRecord => recordOfDevice({ key: mac, address: sender }, atMicros)
-    spreads.count(sweeps.of(mac, atMicros), addressBit(target), atMicros, makeRecord, tellSweep)
+
+  /** Whose address it was, where it is another's. */
+  #claim(
+    address: string,
+    mac: string,
+    atMicros: number,
+  ): { readonly held: Claim; readonly isFirst: boolean } | null {
+    const held = this.#claims.get(address)
+    if (held === undefined || (held.mac !== mac && atMicros - held.lastMicros > KEPT_MICROS)) {
+      // an address that was asked for before its device was seen is no unused one
+      if (this.#claims.set(address, mac, atMicros))
+        for (const spread of this.#sweeps.all()) this.#spreads.forget(spread, addressBit(address))
+      return null
+    }
+    if (held.mac === mac) {
+      this.#claims.use(address, held, atMicros)
+      return null
+    }
+    const isFirst = held.rival !== mac
+    held.rival = mac
+    return { held, isFirst }
   }
-  return {
-    note(record, device, isResponder) {
-      const { ipVersion, startMicros: atMicros } = record
-      const words = isResponder ? record.responderAddress : record.initiatorAddress
-      if (macText(isResponder ? record.responderMac : record.initiatorMac) === null) return
-      if (!isLocal(sources, words, ipVersion)) return
-      const address = formatAddress(words, 0, ipVersion)
-      const taken = claim(address, device.key, atMicros)
-      if (taken === null || !taken.isFirst || !isNews(atMicros) || !isNew(device, atMicros)) return
-      const { held } = taken
-      if (held.firstMicros > device.firstSeenMicros) return
-      const fact = `${address} was the address of ${held.mac} until ${ageText(atMicros - held.lastMicros)}, and is used by ${device.key} now, a device first seen ${ageText(atMicros - device.firstSeenMicros)}`
-      tellBounded(takenFrom(held), record, 'address-taken', fact, isResponder)
-    },
-    packets({ data, offset, capturedBytes }, packets) {
-      for (let i = 0; i < packets.count; i++) {
-        const end = offset[i] + capturedBytes[i]
-        const atMicros = packets.timestampMicros[i]
-        if (packets.ipVersion[i] === 0) {
-          const arp = readArp(data, offset[i], end)
-          if (arp !== null) noteArp(arp, atMicros)
-        } else {
-          const claimed = readNeighborClaim(data, packets, i, end)
-          if (claimed !== null) noteClaim(claimed.address, claimed.mac, atMicros, 'nd-conflict')
-        }
-      }
-    },
-    clockSet: (byMicros) => claims.clockSet(byMicros),
-    untold: () => Object.values(floods).reduce((sum, { untold }) => sum + untold, 0),
+
+  /** Counts a claim of a sender with unusually many addresses, or of one whose claim is not kept. */
+  #countClaim(address: string, mac: string, atMicros: number): void {
+    const isKept = this.#claims.get(address) !== undefined
+    if (isKept && this.#claims.countOf(mac) <= USUAL_ADDRESSES) return
+    const spread = isKept ? this.#claimants.of(mac, atMicros) : this.#claimants.crowd
+    this.#count(spread, address, mac, address, atMicros, this.#tellClaims)
+  }
+
+  #count(spread: Spread, counted: string, mac: string, own: string, atMicros: number, tell: Tell): void {
+    const makeRecord = (): FlowRecord => recordOfDevice({ key: mac, address: own }, atMicros)
+    this.#spreads.count(spread, addressBit(counted), atMicros, makeRecord, tell)
+  }
+
+  #tellSweep: Tell = (spread, record, lastMicros) => {
+    const [address] = addressesOf(record)
+    const sender = address === '0.0.0.0' ? formatMac(record.initiatorMac, 0) : address
+    const last = whoText(this.#sources, record.initiatorMac, sender, lastMicros)
+    const by = spread === this.#sweeps.crowd ? `many senders, one of them ${last}` : last
+    const span = spanText(spread.lastMicros - spread.beganMicros)
+    const fact = `${spread.count} addresses that no device uses were asked for (ARP) in ${span} by ${by}`
+    this.#tell(this.#floods.sweeps, record, 'host-scan', fact, false)
+  }
+
+  #tellClaims: Tell = (spread, record) => {
+    const mac = formatMac(record.initiatorMac, 0)
+    const by =
+      spread === this.#claimants.crowd
+        ? `by many senders, one of them ${mac}, more than are remembered`
+        : `by ${mac}, which had ${USUAL_ADDRESSES} before`
+    const span = spanText(spread.lastMicros - spread.beganMicros)
+    const fact = `${spread.count} addresses were claimed (ARP or neighbor discovery) in ${span} ${by}`
+    this.#tell(this.#floods.claims, record, 'address-flood', fact, false)
+  }
+
+  #floodOf({ mac }: Claim): DeviceFlood {
+    const isLearning = (this.#sources.table.get(mac)?.state ?? 'learning') === 'learning'
+    return isLearning ? this.#floods.taken : this.#floods.takenOfWatched
+  }
+
+  #tell(flood: DeviceFlood, record: FlowRecord, rule: FactRule, fact: string, isOfResponder: boolean): void {
+    const worth = flood.take(record.startMicros)
+    if (worth === 'none') return
+    const more = worth === 'flood' ? '; there are more such alerts within this minute' : ''
+    this.#sources.onFact(record, rule, `${fact}${more}`, isOfResponder)
   }
 }
 

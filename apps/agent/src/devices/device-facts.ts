@@ -10,7 +10,7 @@ import { type FrameBatch, formatAddress, type PacketBatch } from '@oddflow/captu
 import type { FlowRecord } from '@oddflow/flows'
 import { isResponderDevice, macText } from '@oddflow/program'
 import { noteHour } from './active-hours.js'
-import { createAddressFacts } from './address-facts.js'
+import { AddressFacts } from './address-facts.js'
 import { type FirstContact, isGroup, noteContact, noteUsual } from './contacts.js'
 import { type Device, isEstablished } from './device.js'
 import { createDeviceFlood } from './device-table.js'
@@ -48,7 +48,7 @@ export function createDeviceFacts(sources: FactSources): DeviceFacts {
   const { table, localNetworks, isNews, onFact } = sources
   const spreads = createSpreads()
   const scans = createScans(sources, spreads)
-  const addresses = createAddressFacts(sources, spreads)
+  const addresses = new AddressFacts(sources, spreads)
   const contacts = createContactFacts(sources)
   const guessing = createPasswordGuessing((record, fact) => onFact(record, 'password-guessing', fact, true))
   const isLocalHost = (addresses: Uint32Array, macs: Uint8Array, ipVersion: number, i: number): boolean => {
