@@ -8,15 +8,17 @@ import { ArgumentError } from '@oddflow/core'
 import type { FlowRecord } from '@oddflow/flows'
 import { isResponderDevice, macText, type Network } from '@oddflow/program'
 import type { DeviceSettings } from '../config/settings.js'
+import { createTurns } from '../files/turns.js'
 import type { Forecast, OwnModel } from '../page/api.js'
 import type { Metric } from '../pipeline/component.js'
 import { type Device, type DeviceState, forecastOf, noteAddress } from './device.js'
 import { createDeviceFacts, type FactsReport } from './device-facts.js'
 import {
   createDeviceFlood,
-  DeviceTable,
   DEVICE_ACTIONS,
   type DeviceAction,
+  type DeviceFlood,
+  DeviceTable,
   type KnownDevices,
   usualContactTexts,
 } from './device-table.js'
@@ -105,36 +107,6 @@ export const DEVICE_METRICS: readonly Metric<DeviceReport>[] = [
   ],
 ]
 
-export interface DeviceWatch {
-  readonly table: DeviceTable
-  /** When a device will be ready; null of one that has learned. @param model - that is made here. */
-  forecast(device: Device, model: OwnModel | null): Forecast | null
-  /** A verdict on a record of a device; true where alerts of it are to be given. */
-  verdict(record: FlowRecord, novel: boolean): boolean
-  /** Packets as they came; borrowed. */
-  packets(frames: FrameBatch, packets: PacketBatch): void
-  /** A device claims a name; one that is not known yet has it when it is. */
-  named(mac: string, claimed: ClaimedName): void
-  report(): DeviceReport
-  /** What is watched in part only, for /healthz; a sentence each. */
-  warnings(): string[]
-  /** As of DeviceTable. */
-  clockSet(byMicros: number, state?: DeviceState): void
-  /** Packets have come up to this time: devices may have become ready by it. */
-  advance(nowMicros: number): void
-  /** To be called every second or so. */
-  tick(): void
-  /**
-   * What a person asks for, kept and then done. Rejects with ArgumentError for what is no request,
-   * and as `write` does where it cannot be kept: then nothing has changed.
-   */
-  word(body: unknown): Promise<ActionResult[]>
-  /** Keeps what it knows now, as far as that can be written. */
-  save(): Promise<void>
-  /** Why a restart would not find the devices as they are now; null where it would. */
-  saveError(): string | null
-}
-
 interface DeviceWatchOptions {
   readonly settings: DeviceSettings
   readonly localNetworks: readonly Network[]
@@ -168,163 +140,217 @@ const LOST_MICROS = 3_600_000_000
 /** Of the packets' clock, between two looks for devices that time has made ready. */
 const JUDGE_MICROS = 60_000_000
 
-export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
-  const { settings, localNetworks } = options
-  const { devices: known, from } = options.known
-  const table = new DeviceTable(settings, known, options.isProven, options.onEvicted)
-  if (options.groupOf !== undefined)
-    for (const device of table.all()) device.group = options.groupOf(device.key)
-  const flood = createDeviceFlood(settings.floodPerMinute)
-  const inventoryFlood = createDeviceFlood(INVENTORY_TIMES * settings.floodPerMinute)
-  // where nothing was known all devices are new, which is no news
-  const inventoryMicros = known.length === 0 && from === 'file' ? settings.inventoryMinutes * 60_000_000 : 0
-  const names = createNameBook()
-  // the flow by which the first device was found began before it was found
-  const isNews = (atMicros: number): boolean =>
-    inventoryMicros === 0 || atMicros - (beganMicros ?? atMicros) >= inventoryMicros
-  const facts = createDeviceFacts({
-    table,
-    localNetworks,
-    perMinute: settings.floodPerMinute,
-    isNews,
-    onFact: options.onFact,
-  })
-  let beganMicros: number | null = null
+export class DeviceWatch {
+  readonly table: DeviceTable
+  readonly #options: DeviceWatchOptions
+  readonly #facts: ReturnType<typeof createDeviceFacts>
+  readonly #names = createNameBook()
+  readonly #flood: DeviceFlood
+  readonly #inventoryFlood: DeviceFlood
+  /** Where nothing was known all devices are new, which is no news. */
+  readonly #inventoryMicros: number
+  #beganMicros: number | null = null
   /** Of the packets' clock. */
-  let latestMicros = known.reduce((latest, { lastSeenMicros }) => Math.max(latest, lastSeenMicros), 0)
-  let judgedMicros = Number.NEGATIVE_INFINITY
-  let found = 0
-  // what is not on disk as it should be is written at once
-  let savedChanges = from === 'file' ? 0 : -1
-  let isRestored = from === 'file'
-  let ticks = 0
-  let last: Promise<unknown> = Promise.resolve()
-  let isWaiting = false
-  let isTroubled = false
+  #latestMicros: number
+  #judgedMicros = Number.NEGATIVE_INFINITY
+  #found = 0
+  #savedChanges: number
+  #isRestored: boolean
+  #ticks = 0
+  /** What is written later is what was known later. */
+  readonly #inTurn = createTurns()
+  #isWaiting = false
+  #isTroubled = false
 
-  /** One after another: what is written later is what was known later. */
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const done = last.then(work)
-    last = done.catch(() => undefined)
-    return done
+  constructor(options: DeviceWatchOptions) {
+    const { settings, localNetworks, groupOf, onFact } = options
+    const { devices: known, from } = options.known
+    this.#options = options
+    this.table = new DeviceTable(settings, known, options.isProven, options.onEvicted)
+    if (groupOf !== undefined) for (const device of this.table.all()) device.group = groupOf(device.key)
+    this.#flood = createDeviceFlood(settings.floodPerMinute)
+    this.#inventoryFlood = createDeviceFlood(INVENTORY_TIMES * settings.floodPerMinute)
+    this.#inventoryMicros = known.length === 0 && from === 'file' ? settings.inventoryMinutes * 60_000_000 : 0
+    this.#facts = createDeviceFacts({
+      table: this.table,
+      localNetworks,
+      perMinute: settings.floodPerMinute,
+      isNews: (atMicros) => this.#isNews(atMicros),
+      onFact,
+    })
+    this.#latestMicros = known.reduce((latest, { lastSeenMicros }) => Math.max(latest, lastSeenMicros), 0)
+    // what is not on disk as it should be is written at once
+    this.#savedChanges = from === 'file' ? 0 : -1
+    this.#isRestored = from === 'file'
   }
-  const write = async (devices: Iterable<Device>): Promise<void> => {
-    const changes = table.changes
+
+  // Flows and packets.
+
+  /** A verdict on a record of a device; true where alerts of it are to be given. */
+  verdict(record: FlowRecord, novel: boolean): boolean {
+    const { localNetworks, onVerdict } = this.#options
+    const isResponder = isResponderDevice(record, localNetworks)
+    const words = isResponder ? record.responderAddress : record.initiatorAddress
+    const address = formatAddress(words, 0, record.ipVersion)
+    const key = macText(isResponder ? record.responderMac : record.initiatorMac) ?? address
+    const atMicros = record.startMicros + record.durationMicros
+    this.#latestMicros = Math.max(this.#latestMicros, atMicros)
+    const device = this.table.get(key) ?? this.#find(record, key, address, atMicros)
+    // a device that there is no room for is watched: nobody has learnt anything of it
+    if (device === undefined) {
+      this.#facts.note(record, undefined, novel)
+      return true
+    }
+    noteAddress(device, address)
+    const isReady = this.table.note(device, novel, atMicros, record.row !== null)
+    onVerdict?.(record, device, novel)
+    if (isReady) this.#tellReady(device, atMicros)
+    this.#facts.note(record, device, novel)
+    return device.state === 'watching'
+  }
+
+  #find(record: FlowRecord, key: string, address: string, atMicros: number): Device | undefined {
+    const { onNew, groupOf, known } = this.#options
+    const device = this.table.add(key, address, record.startMicros)
+    this.#found++
+    this.#beganMicros ??= atMicros
+    // the network as it is comes within minutes: a flood is more
+    const isTold = this.#isNews(atMicros)
+    const worth = (isTold ? this.#flood : this.#inventoryFlood).take(atMicros)
+    if (worth === 'flood' || (worth === 'device' && isTold))
+      onNew(record, worth === 'device' ? 'new-device' : 'device-flood')
+    if (device === undefined) return undefined
+    device.name = this.#names.of(key) ?? null
+    device.group = groupOf?.(key) ?? null
+    // it may be one that was watched
+    if (known.from === 'lost' && atMicros - this.#beganMicros < LOST_MICROS) device.state = 'watching'
+    return device
+  }
+
+  /** The flow by which the first device was found began before it was found. */
+  #isNews(atMicros: number): boolean {
+    return this.#inventoryMicros === 0 || atMicros - (this.#beganMicros ?? atMicros) >= this.#inventoryMicros
+  }
+
+  #tellReady(device: Device, atMicros: number): void {
+    this.#options.onReady(device, atMicros, usualContactTexts(device, this.table))
+  }
+
+  /** Packets as they came; borrowed. */
+  packets(frames: FrameBatch, packets: PacketBatch): void {
+    this.#facts.packets(frames, packets)
+  }
+
+  /** A device claims a name; one that is not known yet has it when it is. */
+  named(mac: string, claimed: ClaimedName): void {
+    this.#names.note(mac, claimed)
+    const device = this.table.get(mac)
+    if (device !== undefined && (device.name === null || !countsLess(claimed, device.name)))
+      device.name = claimed
+  }
+
+  // Time.
+
+  /** Packets have come up to this time: devices may have become ready by it. */
+  advance(nowMicros: number): void {
+    this.#facts.advance(nowMicros)
+    this.#latestMicros = Math.max(this.#latestMicros, nowMicros)
+    // a clock that was set back is looked at as well
+    if (Math.abs(nowMicros - this.#judgedMicros) < JUDGE_MICROS) return
+    this.#judgedMicros = nowMicros
+    for (const device of this.table.judge(nowMicros)) {
+      // it was ready when the time was over, if no packet came since
+      const overMicros = device.learningSinceMicros + 3_600_000_000 * this.#options.settings.judgeHours
+      this.#tellReady(device, Math.max(device.lastSeenMicros, Math.min(nowMicros, overMicros)))
+    }
+  }
+
+  /** As of DeviceTable. */
+  clockSet(byMicros: number, state?: DeviceState): void {
+    this.table.clockSet(byMicros, state)
+    if (state !== undefined) return
+    this.#facts.clockSet(byMicros)
+    this.#latestMicros += byMicros
+    if (this.#beganMicros !== null) this.#beganMicros += byMicros
+  }
+
+  // What is asked.
+
+  /** When a device will be ready; null of one that has learned. @param model - that is made here. */
+  forecast(device: Device, model: OwnModel | null): Forecast | null {
+    return forecastOf(device, this.#options.settings, model, this.#latestMicros)
+  }
+
+  report(): DeviceReport {
+    return {
+      byState: this.table.byState(),
+      maximum: this.#options.settings.maximum,
+      found: this.#found,
+      evicted: this.table.evicted,
+      refused: this.table.refused,
+      untold: this.#flood.untold + this.#inventoryFlood.untold,
+      facts: this.#facts.report(),
+    }
+  }
+
+  /** What is watched in part only, for /healthz; a sentence each. */
+  warnings(): string[] {
+    return this.#facts.warnings()
+  }
+
+  // The state folder.
+
+  /** To be called every second or so. */
+  tick(): void {
+    this.#ticks++
+    const isDue = this.table.changes !== this.#savedChanges || this.#ticks >= TICKS_BETWEEN
+    if (!this.#isWaiting && isDue) void this.save()
+  }
+
+  /** Keeps what it knows now, as far as that can be written. */
+  async save(): Promise<void> {
+    this.#isWaiting = true
+    const writeAll = (): Promise<void> => {
+      this.#isWaiting = false
+      return this.#write(this.table.all())
+    }
+    await this.#inTurn(writeAll).catch(() => undefined)
+  }
+
+  /**
+   * What a person asks for, kept and then done. Rejects with ArgumentError for what is no request,
+   * and as `write` does where it cannot be kept: then nothing has changed.
+   */
+  async word(body: unknown): Promise<ActionResult[]> {
+    const { groupOf, settings } = this.#options
+    if (groupOf !== undefined && checkRequest(body).action === 'group')
+      throw new ArgumentError('groups are in the configuration: change models.groups')
+    return this.#inTurn(() => actKept(this.table, settings, body, (devices) => this.#write(devices)))
+  }
+
+  async #write(devices: Iterable<Device>): Promise<void> {
+    const { write, onTrouble } = this.#options
+    const { changes } = this.table
     try {
-      await options.write?.(devices)
-      savedChanges = changes
-      isRestored = true
-      ticks = 0
-      if (isTroubled) options.onTrouble?.(null)
-      isTroubled = false
+      await write?.(devices)
+      this.#savedChanges = changes
+      this.#isRestored = true
+      this.#ticks = 0
+      if (this.#isTroubled) onTrouble?.(null)
+      this.#isTroubled = false
     } catch (error) {
       // whatever the disk holds now, the next tick writes what is in force
-      savedChanges = -1
-      if (!isTroubled) options.onTrouble?.(error)
-      isTroubled = true
+      this.#savedChanges = -1
+      if (!this.#isTroubled) onTrouble?.(error)
+      this.#isTroubled = true
       throw error
     }
   }
-  const save = async (): Promise<void> => {
-    isWaiting = true
-    const writeAll = (): Promise<void> => {
-      isWaiting = false
-      return write(table.all())
-    }
-    await inTurn(writeAll).catch(() => undefined)
-  }
-  return {
-    table,
-    forecast: (device, model) => forecastOf(device, settings, model, latestMicros),
-    verdict(record, novel) {
-      const isResponder = isResponderDevice(record, localNetworks)
-      const words = isResponder ? record.responderAddress : record.initiatorAddress
-      const address = formatAddress(words, 0, record.ipVersion)
-      const key = macText(isResponder ? record.responderMac : record.initiatorMac) ?? address
-      const atMicros = record.startMicros + record.durationMicros
-      latestMicros = Math.max(latestMicros, atMicros)
-      let device = table.get(key)
-      if (device === undefined) {
-        device = table.add(key, address, record.startMicros)
-        found++
-        beganMicros ??= atMicros
-        // the network as it is comes within minutes: a flood is more
-        const isTold = isNews(atMicros)
-        const worth = isTold ? flood.take(atMicros) : inventoryFlood.take(atMicros)
-        if (worth === 'flood' || (worth === 'device' && isTold))
-          options.onNew(record, worth === 'device' ? 'new-device' : 'device-flood')
-        // a device that there is no room for is watched: nobody has learnt anything of it
-        if (device === undefined) {
-          facts.note(record, undefined, novel)
-          return true
-        }
-        device.name = names.of(key) ?? null
-        device.group = options.groupOf?.(key) ?? null
-        // it may be one that was watched
-        if (from === 'lost' && atMicros - beganMicros < LOST_MICROS) device.state = 'watching'
-      }
-      noteAddress(device, address)
-      const isReady = table.note(device, novel, atMicros, record.row !== null)
-      options.onVerdict?.(record, device, novel)
-      if (isReady) options.onReady(device, atMicros, usualContactTexts(device, table))
-      facts.note(record, device, novel)
-      return device.state === 'watching'
-    },
-    packets: facts.packets,
-    named(mac, claimed) {
-      names.note(mac, claimed)
-      const device = table.get(mac)
-      if (device !== undefined && (device.name === null || !countsLess(claimed, device.name))) {
-        device.name = claimed
-      }
-    },
-    clockSet(byMicros, state) {
-      table.clockSet(byMicros, state)
-      if (state === undefined) facts.clockSet(byMicros)
-      if (state === undefined) latestMicros += byMicros
-      if (state === undefined && beganMicros !== null) beganMicros += byMicros
-    },
-    warnings: facts.warnings,
-    report: () => ({
-      byState: table.byState(),
-      maximum: settings.maximum,
-      found,
-      evicted: table.evicted,
-      refused: table.refused,
-      untold: flood.untold + inventoryFlood.untold,
-      facts: facts.report(),
-    }),
-    advance(nowMicros) {
-      facts.advance(nowMicros)
-      latestMicros = Math.max(latestMicros, nowMicros)
-      // a clock that was set back is looked at as well
-      if (Math.abs(nowMicros - judgedMicros) < JUDGE_MICROS) return
-      judgedMicros = nowMicros
-      for (const device of table.judge(nowMicros)) {
-        // it was ready when the time was over, if no packet came since
-        const overMicros = device.learningSinceMicros + 3_600_000_000 * settings.judgeHours
-        options.onReady(
-          device,
-          Math.max(device.lastSeenMicros, Math.min(nowMicros, overMicros)),
-          usualContactTexts(device, table),
-        )
-      }
-    },
-    tick() {
-      ticks++
-      if (!isWaiting && (table.changes !== savedChanges || ticks >= TICKS_BETWEEN)) void save()
-    },
-    async word(body) {
-      if (options.groupOf !== undefined && checkRequest(body).action === 'group')
-        throw new ArgumentError('groups are in the configuration: change models.groups')
-      return inTurn(() => actKept(table, settings, body, write))
-    },
-    save,
-    saveError: () =>
-      isTroubled
-        ? 'devices cannot be kept in the state folder'
-        : isRestored
-          ? null
-          : 'the devices in the state folder are damaged, and not written again yet',
+
+  /** Why a restart would not find the devices as they are now; null where it would. */
+  saveError(): string | null {
+    if (this.#isTroubled) return 'devices cannot be kept in the state folder'
+    if (this.#isRestored) return null
+    return 'the devices in the state folder are damaged, and not written again yet'
   }
 }

@@ -14,7 +14,7 @@ import {
   usualContactTexts,
   writeKnownDevices,
 } from '../devices/device-table.js'
-import { createDeviceWatch, type DeviceWatch } from '../devices/device-watch.js'
+import { DeviceWatch } from '../devices/device-watch.js'
 import { decodePeerNames, PeerNames, peerNamesPathIn, writePeerNames } from '../devices/peer-names.js'
 import type { VendorSeeker } from '../devices/vendors.js'
 import { readStateOrSetAside } from '../files/state-file.js'
@@ -92,8 +92,8 @@ export async function openDevices(
       if (!answers.isOfAnswer && !isOfIncident) models?.note(record, device, novel)
     },
   }
-  if (state === null) return createDeviceWatch({ ...common, write: null })
-  return createDeviceWatch({
+  if (state === null) return new DeviceWatch({ ...common, write: null })
+  return new DeviceWatch({
     ...common,
     async write(all) {
       try {
@@ -174,13 +174,16 @@ export function controlAnswers(
         }),
   }
   if (devices === null) return { devices, further }
-  const { table, word, forecast } = devices
+  const { table } = devices
   const describe = (device: Device): object => {
     const model = models?.scopeReport(device.key) ?? null
     const contacts = usualContactTexts(device, table)
     const ofModels = models === null ? {} : { model, isJudged: models.isJudged(device.key) }
-    return { ...ofModels, forecast: forecast(device, model), contacts }
+    return { ...ofModels, forecast: devices.forecast(device, model), contacts }
   }
   const ofModels = models === null ? {} : modelRoutes(models)
-  return { devices: { table, word, describe }, further: { ...further, ...ofModels } }
+  return {
+    devices: { table, word: (body) => devices.word(body), describe },
+    further: { ...further, ...ofModels },
+  }
 }

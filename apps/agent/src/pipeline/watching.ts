@@ -78,7 +78,7 @@ export function createWatching(options: WatchingOptions) {
     memoryBytes: memory.flowBytes,
     hashSeed: randomInt(2 ** 48 - 1),
     onPackets(frames, of) {
-      if (devices !== null) findNames(frames, of, devices.named)
+      if (devices !== null) findNames(frames, of, (mac, claimed) => devices.named(mac, claimed))
       devices?.packets(frames, of)
       peerNames?.packets(frames, of)
       evidence?.ring.add(frames, of)

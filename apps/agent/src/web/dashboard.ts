@@ -369,10 +369,10 @@ function shownIncidents(
 const ORDER = { ready: 0, paused: 1, learning: 2, watching: 3 } as const
 
 function shownDevices(
-  { table, forecast }: Pick<DeviceWatch, 'table' | 'forecast'>,
+  devices: Pick<DeviceWatch, 'table' | 'forecast'>,
   models: DashboardModels | null,
 ): { total: number; shown: readonly ShownDevice[] } {
-  const all = [...table.all()].sort(
+  const all = [...devices.table.all()].sort(
     (a, b) => ORDER[a.state] - ORDER[b.state] || b.lastSeenMicros - a.lastSeenMicros,
   )
   const shown = all.slice(0, MAXIMUM_DEVICES).map((device) => {
@@ -380,8 +380,8 @@ function shownDevices(
     return {
       ...toldOf(device),
       novelShare: recentNovelShare(device),
-      forecast: forecast(device, model),
-      contacts: usualContactTexts(device, table),
+      forecast: devices.forecast(device, model),
+      contacts: usualContactTexts(device, devices.table),
       model,
     }
   })

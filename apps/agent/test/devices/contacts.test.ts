@@ -13,7 +13,7 @@ import {
 } from '../../src/devices/contacts.js'
 import { decodeDevices, encodeDevices } from '../../src/devices/device.js'
 import { usualContactTexts } from '../../src/devices/device-table.js'
-import { createDeviceWatch } from '../../src/devices/device-watch.js'
+import { DeviceWatch } from '../../src/devices/device-watch.js'
 import { sampleRecord } from '../support/sample-record.js'
 
 const START = 1_700_000_000_000_000
@@ -77,7 +77,7 @@ function flowOf({ n, isFromDevice, port, atMicros, isLocal = false }: Flow, chan
 /** A watched device that has had the same two servers and one client of its own for days. */
 function settled() {
   const told: { rule: string; fact: string }[] = []
-  const watch = createDeviceWatch({
+  const watch = new DeviceWatch({
     settings: { ...DEFAULT_DEVICES, inventoryMinutes: 0, maximum: 128 },
     localNetworks: LOCAL,
     known: { devices: [], from: 'file' },

@@ -13,7 +13,7 @@ import { describe, expect, it } from 'vitest'
 import { DEFAULT_DEVICES, type DeviceSettings } from '../../src/config/settings.js'
 import { SETTLED_MICROS } from '../../src/devices/contacts.js'
 import { decodeDevices, encodeDevices } from '../../src/devices/device.js'
-import { createDeviceWatch, type DeviceWatch } from '../../src/devices/device-watch.js'
+import { DeviceWatch } from '../../src/devices/device-watch.js'
 import { sampleRecord } from '../support/sample-record.js'
 
 const START = 1_700_000_000_000_000
@@ -29,7 +29,7 @@ interface Told {
 
 function watchOf(changes: Partial<DeviceSettings> = {}) {
   const told: Told[] = []
-  const watch = createDeviceWatch({
+  const watch = new DeviceWatch({
     settings: { ...DEFAULT_DEVICES, inventoryMinutes: 0, ...changes },
     localNetworks: [parseNetwork('192.168.0.0/16'), parseNetwork('fe80::/10')],
     known: { devices: [], from: 'file' },
@@ -697,7 +697,7 @@ it('what the first new device of a run does is news from its first flow on', () 
   const { watch, told } = watchOf()
   watch.verdict(flow(23, -1, 443, START, MANY), false)
   const known = decodeDevices(encodeDevices(watch.table.all()))
-  const again = createDeviceWatch({
+  const again = new DeviceWatch({
     settings: DEFAULT_DEVICES,
     localNetworks: [parseNetwork('192.168.0.0/16')],
     known: { devices: known, from: 'file' },
@@ -714,7 +714,7 @@ it('what the first new device of a run does is news from its first flow on', () 
 describe('new devices while an agent takes stock', () => {
   const newDevices = (count: number) => {
     const found: string[] = []
-    const watch = createDeviceWatch({
+    const watch = new DeviceWatch({
       settings: DEFAULT_DEVICES,
       localNetworks: [parseNetwork('192.168.0.0/16')],
       known: { devices: [], from: 'file' },

@@ -4,7 +4,7 @@ import { parseNetwork } from '@oddflow/program'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_DEVICES } from '../../src/config/settings.js'
-import { createDeviceWatch } from '../../src/devices/device-watch.js'
+import { DeviceWatch } from '../../src/devices/device-watch.js'
 import { createDnsTunnels, createRequestFloods } from '../../src/devices/packet-facts.js'
 import { sampleRecord } from '../support/sample-record.js'
 
@@ -237,7 +237,7 @@ describe('a tunnel through DNS', () => {
 
 it('a flood has the fact at once, while all devices are new as well: over UDP of a known device, over TCP of any host of the network', () => {
   const told: string[] = []
-  const watch = createDeviceWatch({
+  const watch = new DeviceWatch({
     settings: DEFAULT_DEVICES,
     localNetworks: [parseNetwork('192.168.0.0/16')],
     known: { devices: [], from: 'file' },

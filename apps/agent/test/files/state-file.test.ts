@@ -19,7 +19,7 @@ import { readKeptCalibration } from '../../src/budget/alert-budget.js'
 import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import { createDevice, type Device } from '../../src/devices/device.js'
 import { lookAtKnownDevices, readKnownDevices, writeKnownDevices } from '../../src/devices/device-table.js'
-import { createDeviceWatch } from '../../src/devices/device-watch.js'
+import { DeviceWatch } from '../../src/devices/device-watch.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import {
   checkVersion,
@@ -325,7 +325,7 @@ describe('devices that an earlier run has kept', () => {
 it('devices that are found where the table is lost are reported at once, watched, and written within a tick', async () => {
   const told: string[] = []
   let kept: Device[] = []
-  const watch = createDeviceWatch({
+  const watch = new DeviceWatch({
     settings: DEFAULT_DEVICES,
     localNetworks: [],
     known: { from: 'lost', devices: [] },
