@@ -648,6 +648,12 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       await page.locator(`[data-incident="${idOf(3)}"]`).waitFor({ timeout: 10_000 })
       expect(await page.locator('img, body script').count()).toBe(0)
       expect(await page.locator('#incidents article').first().getAttribute('data-state')).toBe('open')
+      // low ones hide no high one, however many and how much later they are
+      const low = Array.from({ length: 40 }, (_, i) => sampleIncident(100 + i, { level: 'low' }))
+      at.incidents.splice(0, at.incidents.length, ...low, sampleIncident(200))
+      const articles = page.locator('#incidents article')
+      await expect.poll(() => articles.count(), { timeout: 10_000 }).toBe(30)
+      expect(await articles.first().getAttribute('data-incident')).toBe(idOf(200))
       at.incidents.splice(0)
       await page.getByText('No incident yet.').waitFor({ timeout: 10_000 })
       expect(await page.locator('#timeline-figure').isVisible()).toBe(false)

@@ -33,7 +33,7 @@ import { recentNovelShare, toldOf } from '../devices/device.js'
 import { type DeviceTable, usualContactTexts } from '../devices/device-table.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import type { AnswerBook } from '../incidents/answers.js'
-import type { Incident } from '../incidents/incident.js'
+import { INCIDENT_LEVELS, type Incident } from '../incidents/incident.js'
 import type { Clock } from '../input/clocks.js'
 import type { NoticedOf } from '../models/noticed.js'
 import { PACKAGE_FOLDER } from '../package-folder.js'
@@ -356,7 +356,7 @@ function shownIncidents(
   )
   return list()
     .filter(({ state }) => state !== 'gathering')
-    .sort((a, b) => Number(b.state === 'open') - Number(a.state === 'open') || b.endMicros - a.endMicros)
+    .sort((a, b) => urgency(b) - urgency(a) || b.endMicros - a.endMicros)
     .slice(0, MAXIMUM_INCIDENTS)
     .map(({ reported: _, ...incident }) => {
       // the name of now
@@ -365,6 +365,10 @@ function shownIncidents(
       return { ...incident, device, answer: answered.get(incident.id) ?? null }
     })
 }
+
+/** Open incidents come first, the highest level before all, so that many low ones hide no high one. */
+const urgency = ({ state, level }: Incident): number =>
+  state === 'open' ? 1 + INCIDENT_LEVELS.indexOf(level) : 0
 
 const ORDER = { ready: 0, paused: 1, learning: 2, watching: 3 } as const
 
