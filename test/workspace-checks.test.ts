@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { checkAddresses } from '../tools/checks/addresses.mjs'
 import { checkAmbient } from '../tools/checks/ambient.mjs'
-import { checkExports } from '../tools/checks/exports.mjs'
+import { checkExports, checkImports } from '../tools/checks/exports.mjs'
 import { checkLinks } from '../tools/checks/links.mjs'
 import { checkManifests } from '../tools/checks/manifests.mjs'
 import { checkMethods } from '../tools/checks/methods.mjs'
@@ -196,6 +196,40 @@ describe('public exports', () => {
     expect(
       check({ 'index.ts': "export { one } from './a.js'\nexport { two } from 'other'", 'a.ts': a }),
     ).toEqual([])
+  })
+})
+
+describe('imports of programs without types', () => {
+  const files = [
+    {
+      path: 'packages/sample/package.json',
+      text: JSON.stringify({
+        name: '@oddflow/sample',
+        exports: { '.': './dist/index.js', './node': './dist/node/index.js' },
+      }),
+    },
+    {
+      path: 'packages/sample/src/index.ts',
+      text: "export { one } from './a.js'\nexport { three } from 'other'",
+    },
+    { path: 'packages/sample/src/node/index.ts', text: 'export const two = 2' },
+    { path: 'packages/sample/src/a.ts', text: 'export const one = 1\nexport const hidden = 0' },
+  ]
+  const check = (text: string): number[] =>
+    linesOf(checkImports([...files, { path: 'packages/sample/bench/fit.mjs', text }]))
+
+  it('must be exported by the package or the built file', () => {
+    const text =
+      "import { hidden } from '@oddflow/sample'\nimport {\n  one,\n  gone as one1,\n} from '../dist/index.js'\n" +
+      "import { one as two } from '@oddflow/sample/node'"
+    expect(check(text)).toEqual([1, 4, 6])
+  })
+
+  it('pass when they are, or come from elsewhere', () => {
+    const text =
+      "import { one as uno, three } from '@oddflow/sample'\nimport { two } from '@oddflow/sample/node'\n" +
+      "import { hidden } from '../dist/a.js'\nimport { gone } from 'other'\nimport { x } from './x.mjs'"
+    expect(check(text)).toEqual([])
   })
 })
 

@@ -1,6 +1,7 @@
 /**
  * Every public export has a doc comment of its own: what packages and the library `oddflow` export under any entry of
- * their `exports`, values and types. Interfaces' members are not asked about.
+ * their `exports`, values and types. Interfaces' members are not asked about. And what a program without types imports
+ * from them is there.
  *
  * Sources are read by TypeScript's parser alone: an export is followed through `export … from './x.js'` to its
  * declaration, and an export of another package is that package's.
@@ -120,4 +121,60 @@ export function checkExports(files) {
     }
   }
   return [...complaints.values()]
+}
+
+/** All names that a module exports, those of other packages included. */
+function namesOf(path, sources) {
+  const names = new Set(exportsOf(path, sources).keys())
+  for (const statement of sources.get(path)?.statements ?? []) {
+    if (!ts.isExportDeclaration(statement)) continue
+    const { exportClause, moduleSpecifier } = statement
+    if (exportClause === undefined) {
+      const from = moduleOf(path, moduleSpecifier.text)
+      if (from) for (const name of namesOf(from, sources)) names.add(name)
+    } else if (ts.isNamedExports(exportClause))
+      for (const { name } of exportClause.elements) names.add(name.text)
+    else names.add(exportClause.name.text)
+  }
+  return names
+}
+
+/** Complaints about names that programs without types (`.mjs`) import from a workspace package that does not export them. */
+export function checkImports(files) {
+  const sources = new Map()
+  const entries = new Map()
+  for (const file of files) {
+    const { path, text } = file
+    if (/^(?:packages|apps\/trainer)\/.*src\/.*\.ts$/.test(path)) {
+      sources.set(path, ts.createSourceFile(path, text, ts.ScriptTarget.ES2022, true))
+    }
+    if (!/^packages\/[^/]+\/package\.json$/.test(path)) continue
+    const { name, exports } = JSON.parse(text)
+    for (const [within, value] of Object.entries(exports)) {
+      const [entry] = entriesOf({ path, text: JSON.stringify({ exports: value }) })
+      entries.set(`${name}${within.slice(1)}`, entry)
+    }
+  }
+  const complaints = []
+  for (const { path, text } of files) {
+    if (!path.endsWith('.mjs')) continue
+    const source = ts.createSourceFile(path, text, ts.ScriptTarget.ES2022, true)
+    for (const statement of source.statements) {
+      if (!ts.isImportDeclaration(statement)) continue
+      const from = statement.moduleSpecifier.text
+      const entry =
+        entries.get(from) ??
+        (from.startsWith('.') ? join(dirname(path), from).replace(/\/dist\/(.*)\.js$/, '/src/$1.ts') : '')
+      const bindings = statement.importClause?.namedBindings
+      if (!sources.has(entry) || !bindings || !ts.isNamedImports(bindings)) continue
+      const names = namesOf(entry, sources)
+      for (const element of bindings.elements) {
+        const { text: name } = element.propertyName ?? element.name
+        if (names.has(name)) continue
+        const line = source.getLineAndCharacterOfPosition(element.getStart(source)).line + 1
+        complaints.push({ path, line, message: `${name} is not exported by ${from}` })
+      }
+    }
+  }
+  return complaints
 }

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { checkAddresses } from './addresses.mjs'
 import { checkAmbient } from './ambient.mjs'
-import { checkExports } from './exports.mjs'
+import { checkExports, checkImports } from './exports.mjs'
 import { listFiles, readTextFiles } from './files.mjs'
 import { checkLinks } from './links.mjs'
 import { checkManifests } from './manifests.mjs'
@@ -22,6 +22,7 @@ const complaints = [
   ...checkAddresses(files),
   ...checkManifests(files),
   ...checkExports(files),
+  ...checkImports(files),
   ...checkLinks(files, paths),
   ...checkMethods(
     root,
