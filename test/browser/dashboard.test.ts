@@ -92,12 +92,12 @@ function sampleIncident(n: number, changes: Partial<Incident> = {}): Incident {
         count: 1,
         firstMicros: nowMicros,
         lastMicros: nowMicros,
-        fact: 'Kitchen plug (192.168.7.16) had 24 connections (tcp port 80) in 1 s from 192.168.7.66, which had never used this service: passwords may be guessed',
+        fact: 'Kitchen plug (192.168.7.16) had 24 connections (tcp port 80) in 1 s from 192.168.7.66, which had never used this service: possible password guessing',
       },
     ],
     contacts: [{ peer: '192.168.7.66', service: 'tcp port 80', alerts: 24 }],
     summary:
-      'Kitchen plug (192.168.7.16) had 24 connections (tcp port 80) in 1 s from 192.168.7.66, which had never used this service: passwords may be guessed. None of 1696 usual flows is as unusual.',
+      'Kitchen plug (192.168.7.16) had 24 connections (tcp port 80) in 1 s from 192.168.7.66, which had never used this service: possible password guessing. None of 1696 usual flows is as unusual.',
     reasons: [],
     ...changes,
   }
@@ -592,7 +592,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
   it('shows incidents first, takes answers by keyboard, and says what changed or why not', async () => {
     await open({}, signedIn, async (page) => {
       const card = page.locator(`[data-incident="${idOf(1)}"]`)
-      await card.getByText('passwords may be guessed').first().waitFor()
+      await card.getByText('possible password guessing').first().waitFor()
       expect(await page.locator('#today').textContent()).toMatch(
         /^(Today: 2 incidents, 1 still open|No incident today)/,
       )
@@ -624,7 +624,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       expect(await page.locator('#to-do').textContent()).toBe('To do: approve 1 device.')
       // what was unfolded stays so, and the focus is in the card
       expect(await card.locator('details').getAttribute('open')).not.toBe(null)
-      const back = card.getByRole('button', { name: /^Take the answer back/ })
+      const back = card.getByRole('button', { name: /^Remove the answer/ })
       expect(await back.evaluate((button) => button === document.activeElement)).toBe(true)
       await page.keyboard.press('Enter')
       await card.getByRole('button', { name: /^Snooze for a day/ }).waitFor()
@@ -680,11 +680,11 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
         expect.poll(() => page.locator('#standing').textContent(), { timeout: 10_000 }).toBe(text)
       await standing('Watching')
       at.change({
-        degraded: [`device ${plug}: a made attack is not flagged`],
+        degraded: [`device ${plug}: a synthetic attack is not flagged`],
         warnings: ['model 0123 notices none'],
       })
       at.addNotice({ rule: 'degraded', atMicros: nowMicros, summary: `${hostile} is not judged` })
-      await standing(`Degraded: device ${plug}: a made attack is not flagged`)
+      await standing(`Degraded: device ${plug}: a synthetic attack is not flagged`)
       expect(await page.locator('#health').textContent()).toContain('Warningmodel 0123 notices none')
       const notice = page.locator('#alerts article', { hasText: 'is not judged' })
       expect(await notice.textContent()).toContain(`${hostile} is not judged`)
@@ -704,7 +704,9 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
         /Updates140 rows learned, 3 quarantined, 2 discarded.*unusual only to the updated model 1, only to the trained one 4/,
       )
       await page.locator('#alerts article').first().getByText('Why').click()
-      await page.getByText('the model as first trained finds it normal (score 3.5, threshold -7)').waitFor()
+      await page
+        .getByText('the originally trained model does not flag it (score 3.5, threshold -7)')
+        .waitFor()
       await row.getByRole('button', { name: `Approve ${plug}` }).focus()
       await page.keyboard.press('Tab')
       await page.keyboard.press('Tab')
@@ -755,7 +757,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
     await open({}, signedIn, async (page) => {
       await page.getByRole('button', { name: `Name and group of ${plug}` }).press('Enter')
       const dialog = page.getByRole('dialog', { name: `Name and group of ${plug}` })
-      await dialog.getByLabel('Your name for it').fill('Plug <b>in the hall</b>')
+      await dialog.getByLabel('Name for this device').fill('Plug <b>in the hall</b>')
       await dialog.getByLabel('Group, such as cameras').fill('plugs')
       // the text stays when the state changes
       at.change({ lagSeconds: 17 })

@@ -55,7 +55,7 @@ describe('a pipe as alert file', () => {
     execFileSync('mkfifo', [pipe])
     const yaml = `read: ${scan}\neve: pipe\nstate: pipe-state\n`
     const waiting = start('pipe', yaml)
-    await waiting.until(/pipe: is a pipe that nobody reads; start its reader; alerts wait until then/)
+    await waiting.until(/pipe: is a pipe without a reader; start its reader; alerts wait until then/)
     await waiting.until(/the input has ended/)
     const { code, millis } = await waiting.stop()
     // what waits in the state folder is told as such

@@ -1,5 +1,5 @@
 /**
- * The agent watches itself: made attacks through the model in force, the recorder's heartbeat, an overload; each told once to
+ * The agent watches itself: synthetic attacks through the model in force, the recorder's heartbeat, an overload; each told once to
  * every output, at /healthz and on the dashboard. The real agent with a recorder that is made up.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -190,14 +190,16 @@ describe('a model that is replaced by one that flags nothing', () => {
     const rollback = () => agent(['models', 'rollback', DEVICE, '--state', join(folder, 'state')])
     const flagged = () => metric('oddflow_self_tests_total{result="flagged"}')
     // it starts with the one that flags nothing
-    await healthIs(/^503 ill\nmodel [0-9a-f]{16} \(device 02:.*\) notices no made attack of any kind/)
+    await healthIs(/^503 ill\nmodel [0-9a-f]{16} \(device 02:.*\) notices no synthetic attack of any kind/)
     expect(await metric('oddflow_degraded')).toBe(1)
     expect(await rollback()).toMatchObject({ code: 0 })
     await expect.poll(flagged, { timeout: 60_000 }).toBeGreaterThan(1)
     expect(await health()).toBe('200 well\n')
     expect(await metric('oddflow_degraded')).toBe(0)
     expect(await rollback()).toMatchObject({ code: 0 })
-    await healthIs(/^503 ill\ndevice 02:00:00:00:00:02: model [0-9a-f]{16} notices no made attack, though/)
+    await healthIs(
+      /^503 ill\ndevice 02:00:00:00:00:02: model [0-9a-f]{16} notices no synthetic attack, though/,
+    )
     const { token } = JSON.parse(readFileSync(join(folder, 'state/dashboard-token.json'), 'utf8')) as {
       token: string
     }
@@ -205,7 +207,7 @@ describe('a model that is replaced by one that flags nothing', () => {
       headers: { authorization: `Bearer ${token}` },
     })
     expect(await state.json()).toMatchObject({
-      degraded: [expect.stringContaining('notices no made attack')],
+      degraded: [expect.stringContaining('notices no synthetic attack')],
       alerts: expect.arrayContaining([
         expect.objectContaining({ oddflow: expect.objectContaining({ rule: 'degraded' }) }),
       ]),
@@ -227,7 +229,7 @@ describe('a model that is replaced by one that flags nothing', () => {
     }
     for (const rule of ['degraded', 'recovered'])
       expect(logged.filter((line) => line.includes(` ${rule} - {`))).toHaveLength(1)
-    // nothing of the made attacks is anywhere else
+    // nothing of the synthetic attacks is anywhere else
     expect(counters.alerts.told).toBe(3)
     const ofFlows = events.filter((event) => 'dest_ip' in event)
     for (const event of ofFlows) expect(event).toMatchObject({ src_ip: '192.168.0.1', dest_ip: '192.0.2.2' })
@@ -272,7 +274,7 @@ describe('the recorder', () => {
   // a model that learns on is tested as it is in force
   const configurations = { 'the default': BASE, 'learning: online': LEARNING_ON }
   for (const [name, configuration] of sampleOf(Object.entries(configurations), 0.5)) {
-    it(`of a real interface (${name}): made attacks are flagged, and that it is off or gone and its return are told`, async (context) => {
+    it(`of a real interface (${name}): synthetic attacks are flagged, and that it is off or gone and its return are told`, async (context) => {
       const why = whyNoNamespace(['tcpdump'])
       if (why !== null) context.skip(why)
       const folder = temporaryFolder()
@@ -337,7 +339,7 @@ describe('the recorder', () => {
       .poll(() => metric('oddflow_packets_total{fate="processed"}'), { timeout: 60_000 })
       .toBeGreaterThan(5)
     writeFileSync(join(folder, 'silent'), '')
-    await healthIs(/^503 ill\nno packet has come for \d+ minutes/)
+    await healthIs(/^503 ill\nno packet for \d+ minutes/)
     rmSync(join(folder, 'silent'))
     await healthIs(/^200 well/)
     expect((await end()).alerts.told).toBe(2)

@@ -315,7 +315,7 @@ const AT_START: Record<string, Outcome> = {
   models: {
     used: 'nothing: what is watched learns again',
     gone: 'reported',
-    says: /models: (.*its contents are lost|is gone, and with it the models of one watched device, which learn again)/,
+    says: /models: (.*its contents are lost|is missing, with the models of one watched device\. Until new models are trained)/,
     unjudged: true,
   },
   spool: {
@@ -667,7 +667,7 @@ describe('/healthz', () => {
         /^ill\none watched device is not judged: no model, learning again/,
       )
       const listed = await agent(['devices', 'list', '--state', join(folder, 'st')])
-      expect(listed.stdout).toMatch(/02:00:00:00:00:02.*NOT JUDGED; its model is damaged; retraining/)
+      expect(listed.stdout).toMatch(/02:00:00:00:00:02.*NOT JUDGED; the model is damaged; retraining/)
     } finally {
       expectEnded(await child.end(encodePcap(flows(561, 563))))
     }
@@ -704,7 +704,7 @@ describe('/healthz', () => {
     }
     expect(heard(folder)).toEqual({
       scored: 0,
-      notices: [expect.stringMatching(/models: is gone, and with it the models of one watched device/)],
+      notices: [expect.stringMatching(/models: is missing, with the models of one watched device/)],
       degraded: [expect.stringMatching(/^one watched device is not judged: no model/)],
     })
   })

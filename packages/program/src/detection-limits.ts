@@ -1,5 +1,5 @@
 /**
- * Detection limits: the smallest made attack of each kind (made-attacks.ts) that a model flags in 9 of 10 tries.
+ * Detection limits: the smallest synthetic attack of each kind (made-attacks.ts) that a model flags in 9 of 10 tries.
  *
  * Made packets go through the real decoder, flow table and judge. A try counts as flagged if any of its flows is novel. The
  * search divides the largest size by ten until a size is missed, then bisects the logarithm. So an attack missed at its
@@ -28,7 +28,7 @@ import {
 } from './made-attacks.js'
 import { createMadeBatches, createPacketMaker, type MadeFrame, type PacketMaker } from './made-packets.js'
 
-/** The smallest size at which a made attack is flagged. */
+/** The smallest size at which a synthetic attack is flagged. */
 export interface DetectionLimit {
   readonly attack: MadeAttack
   /** The smallest size flagged in REQUIRED_TRIES of LIMIT_TRIES tries; null if the largest is not. */
@@ -37,7 +37,7 @@ export interface DetectionLimit {
   readonly isConnectionNovel: boolean
 }
 
-/** What a model notices of made attacks. */
+/** What a model notices of synthetic attacks. */
 export interface DetectionLimits {
   /** In the order of MADE_ATTACKS; empty for a model of bare rows, which has no packets. */
   readonly limits: readonly DetectionLimit[]
@@ -64,7 +64,7 @@ const FAR = 1e9
 /** 2026-01-01T00:00:00Z */
 const START_MICROS = 1_767_225_600_000_000
 
-/** Finds the smallest size of each made attack that the model flags. */
+/** Finds the smallest size of each synthetic attack that the model flags. */
 export function findDetectionLimits(saved: SavedModel): DetectionLimits {
   const rows = rememberedRows(saved.detector)
   const remembered = rows === null ? null : { rows: rows.rows, flagged: countFlagged(saved, rows) }

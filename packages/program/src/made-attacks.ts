@@ -1,5 +1,5 @@
 /**
- * Made attacks: the packets of an attack on or by a device, from small to large, to test what a model would notice.
+ * Synthetic attacks: the packets of an attack on or by a device, from small to large, to test what a model would notice.
  *
  * Shapes follow common programs: single SYNs like zmap and Mirai, OpenSSH's handshake with up to six passwords a
  * connection, TLS on port 443, long names in TXT questions like dnscat2 and iodine. Values that vary in reality are drawn
@@ -59,7 +59,7 @@ export const DEFAULT_SITE: MadeSite = {
   },
 }
 
-/** The names of made attacks. */
+/** The names of synthetic attacks. */
 export type MadeAttackName =
   | 'port-scan'
   | 'host-scan'
@@ -70,7 +70,7 @@ export type MadeAttackName =
   | 'flood'
   | 'dns-tunnel'
 
-/** A made attack that can be made in any size. */
+/** A synthetic attack that can be made in any size. */
 export interface MadeAttack {
   readonly name: MadeAttackName
   /** For people: "scan of one host". */
@@ -87,7 +87,7 @@ export interface MadeAttack {
   frames(size: number, site: MadeSite, rng: Rng, maker: PacketMaker): Iterable<MadeFrame>
 }
 
-/** All made attacks, with the range of sizes that are tried. */
+/** All synthetic attacks, with the range of sizes that are tried. */
 export const MADE_ATTACKS: readonly MadeAttack[] = [
   {
     name: 'port-scan',

@@ -108,7 +108,7 @@ const trainOnLab = (detector: DetectorOptions, featureSet: FlowContract['feature
   )
 const summaries = trainOnLab({ detector: 'oc-kjl-qs' }, 'flow-summary')
 
-/** Frames of made attacks one after another, as a capture. */
+/** Frames of synthetic attacks one after another, as a capture. */
 function captureOf(
   ...attacks: readonly { readonly name: MadeAttackName; readonly size: number }[]
 ): Uint8Array {
@@ -213,7 +213,7 @@ describe('findDetectionLimits', () => {
   })
 })
 
-/** What the lab's attacks were, in the made attacks' sizes (tools/traffic-lab/novelties.sh); no made attack publishes. */
+/** What the lab's attacks were, in the synthetic attacks' sizes (tools/traffic-lab/novelties.sh); no synthetic attack publishes. */
 const LAB_ATTACKS: readonly (readonly [MadeAttackName, number, string, string?])[] = [
   ['port-scan', 100, 'novel-scan.pcap'],
   ['password-guessing', 40, 'novel-bruteforce.pcap.gz', 'host 192.168.50.10'],

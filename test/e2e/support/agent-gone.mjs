@@ -1,6 +1,6 @@
 /**
  * Within a network namespace of its own: the agent on an interface that is switched off and on while it runs, deleted, and made again.
- * Prints one JSON line: what /healthz said before, meanwhile and after, how many made attacks were flagged before and after, and what the agent
+ * Prints one JSON line: what /healthz said before, meanwhile and after, how many synthetic attacks were flagged before and after, and what the agent
  * said.
  *
  *   unshare --net --mount node agent-gone.mjs AGENT ARGUMENT…

@@ -55,17 +55,16 @@ function summaryOf(alert: Alert, reason: AlertReason, reasons: readonly string[]
   if (fact !== undefined) return `${fact}${count}`
   // flows of more packets may have gone there: the rule knows of none but those of one (flows: one-packet-rule.ts)
   if (rule === 'one-packet')
-    return `one packet of ${what}: no flow of a single packet to this service was seen in training${count}`
-  if (rule === 'new-device')
-    return `${device.mac ?? device.address} was not seen before; its first flow: ${what}`
+    return `one packet of ${what}: training had no single-packet flow to this service${count}`
+  if (rule === 'new-device') return `${device.mac ?? device.address} is a new device; its first flow: ${what}`
   if (rule === 'device-flood')
     return `many new devices within a minute, the last of them ${device.mac ?? device.address}`
   const rare = rarity === null ? null : rarityText(rarity)
   const rest = `${rare === null ? '' : `; ${rare}`}${count}`
   if (reason === 'no-comparison')
-    return `${what}: unlike normal flows; the model keeps none to compare it with${rest}`
+    return `${what}: unlike normal flows; the model stores no normal flow for comparison${rest}`
   if (reasons.length === 0)
-    return `${what}: unlike normal flows as a whole, no single feature makes the difference${rest}`
+    return `${what}: differs from normal flows as a whole; no single feature explains the difference${rest}`
   return `${what}: ${reasons.join(', ')}${rest}`
 }
 
@@ -81,24 +80,24 @@ const PROTOCOL_NAMES: Readonly<Record<number, string>> = {
 
 /** Ids are of the range that Suricata leaves to local rules (from 1,000,000). */
 const SIGNATURES: Readonly<Record<AlertRule, Signature>> = {
-  score: [1_790_001, 'flow unlike the normal ones'],
-  'one-packet': [1_790_002, 'flow of one packet, to a service that had none'],
-  'new-device': [1_790_004, 'device that was not seen before'],
+  score: [1_790_001, 'unusual flow'],
+  'one-packet': [1_790_002, 'unusual single-packet flow'],
+  'new-device': [1_790_004, 'new device'],
   'device-flood': [1_790_005, 'flood of new devices'],
   'device-ready': [1_790_021, 'device ready to be watched'],
   'port-scan': [1_790_022, 'many ports of a device contacted'],
   'host-scan': [1_790_023, 'many hosts contacted by a device'],
-  'new-device-contact': [1_790_024, 'watched device contacted by a new one'],
+  'new-device-contact': [1_790_024, 'new device contacted a watched device'],
   'address-taken': [1_790_025, 'address taken by a new device'],
   'arp-conflict': [1_790_026, 'address claimed by two devices'],
   'nd-conflict': [1_790_029, 'IPv6 address claimed by two devices'],
   'address-flood': [1_790_042, 'many addresses claimed by a device'],
   'first-contact': [1_790_027, 'first contact of a watched device'],
   'unusual-hour': [1_790_043, 'watched device active in an unusual hour'],
-  'contacts-full': [1_790_028, 'more contacts of a watched device than are remembered'],
-  'password-guessing': [1_790_040, 'connections as when passwords are guessed'],
-  'request-flood': [1_790_041, 'flood of requests to a device'],
-  'dns-tunnel': [1_790_044, 'data may leave inside DNS queries'],
+  'contacts-full': [1_790_028, 'contact table of a watched device is full'],
+  'password-guessing': [1_790_040, 'possible password guessing'],
+  'request-flood': [1_790_041, 'flood of requests'],
+  'dns-tunnel': [1_790_044, 'possible DNS tunnel'],
   'not-judged': [1_790_003, 'flow not judged'],
 }
 

@@ -16,10 +16,10 @@ export interface Notice {
 
 /** Behind those of flows (eve.ts). */
 const SIGNATURES: Readonly<Record<NoticeRule, Signature>> = {
-  degraded: [1_790_006, 'the agent does not watch as it should'],
-  recovered: [1_790_007, 'the agent watches again'],
-  'blind-model': [1_790_008, 'model that notices no made attack'],
-  'overload-entered': [1_790_009, 'overload, packets are left out'],
+  degraded: [1_790_006, 'agent degraded'],
+  recovered: [1_790_007, 'agent recovered'],
+  'blind-model': [1_790_008, 'model that notices no synthetic attack'],
+  'overload-entered': [1_790_009, 'overload: the agent drops packets'],
   'overload-left': [1_790_010, 'overload is over'],
   'state-damaged': [1_790_011, 'damage in the state folder'],
   'fleet-model': [1_790_012, 'a model of the fleet is in use, or refused'],

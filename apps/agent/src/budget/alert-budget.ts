@@ -64,20 +64,32 @@ export interface BudgetReport {
 export const BUDGET_METRICS: readonly Metric<BudgetReport>[] = [
   [
     'budget_false_alerts_per_day',
-    'False alerts a day that are bearable.',
+    'Average number of false alerts per day to allow.',
     ({ falseAlertsPerDay }) => falseAlertsPerDay,
   ],
-  ['budget_kept', "Whether the budget's thresholds stand.", ({ state }) => Number(state === 'kept')],
-  ['budget_calibration_flows', 'Flows that it was calibrated with.', ({ calibration }) => calibration.flows],
+  ['budget_kept', '1 if the thresholds keep the budget.', ({ state }) => Number(state === 'kept')],
+  ['budget_calibration_flows', 'Flows in the calibration.', ({ calibration }) => calibration.flows],
   [
     'budget_flows_needed',
-    'Flows that a conformal threshold needs.',
+    'Flows needed for a conformal threshold.',
     ({ calibration }) => calibration.flowsNeeded,
   ],
   ['budget_expected_rate', 'Share of normal flows that alert.', ({ threshold }) => threshold?.expectedRate],
-  ['budget_achieved_per_day', 'Alerts a day by score, true ones too.', ({ achieved }) => achieved?.perDay],
-  ['budget_achieved_per_day_low', 'Its 95 % interval begins.', ({ achieved }) => achieved?.interval?.low],
-  ['budget_achieved_per_day_high', 'Its 95 % interval ends.', ({ achieved }) => achieved?.interval?.high],
+  [
+    'budget_achieved_per_day',
+    'Score alerts per day, true alerts included.',
+    ({ achieved }) => achieved?.perDay,
+  ],
+  [
+    'budget_achieved_per_day_low',
+    'Lower end of the 95 % interval of score alerts per day.',
+    ({ achieved }) => achieved?.interval?.low,
+  ],
+  [
+    'budget_achieved_per_day_high',
+    'Upper end of the 95 % interval of score alerts per day.',
+    ({ achieved }) => achieved?.interval?.high,
+  ],
 ]
 
 interface AlertBudgetOptions {

@@ -52,7 +52,7 @@ export function listenFinding({ host, port }: ListenSettings): Promise<Finding> 
   return new Promise((resolve) => {
     server.once('error', ({ code, message }: NodeJS.ErrnoException) => {
       if (code === 'EADDRINUSE')
-        resolve(note('listen', `${host}:${port}: is taken, perhaps by an agent that runs`))
+        resolve(note('listen', `${host}:${port}: port in use, perhaps by a running agent`))
       else resolve(missing('listen', `${host}:${port}: ${message}`))
     })
     server.listen(port, host, () => {
@@ -73,7 +73,7 @@ export function exposures({ outputs, listen, dashboard }: Settings): string[] {
   if (listen !== null && !LOOPBACK.test(listen.host)) {
     const what =
       dashboard === null
-        ? 'whoever reaches this address can read /metrics'
+        ? 'anyone who reaches this address can read /metrics'
         : "the dashboard's token and cookie go over the network unencrypted"
     found.push(
       `listen ${listen.host}:${listen.port}: ${what}; listen on 127.0.0.1, behind a proxy with TLS or an ssh tunnel`,
@@ -97,7 +97,7 @@ export async function doctor(options: DoctorOptions): Promise<void> {
   if (settings.state !== null) {
     findings.push(await writable('state', await nearest(settings.state), settings.state))
     findings.push(...(await damage(settings.state)))
-  } else findings.push(note('state', 'no --state: alerts that are not delivered die with the process'))
+  } else findings.push(note('state', 'no --state: undelivered alerts are lost when the process ends'))
   if (settings.evidence !== null) {
     const { directory } = settings.evidence
     findings.push(await writable('evidence', await nearest(directory), directory))
@@ -149,7 +149,7 @@ function userFindings(settings: Settings): Finding[] {
 
 function memory({ memoryLimitBytes }: Settings): Finding {
   const mebibytes = (bytes: number): string => `${Math.round(bytes / 1_048_576)} MiB`
-  const detail = `a ceiling of ${mebibytes(memoryLimitBytes)}, ${mebibytes(totalmem())} in this machine`
+  const detail = `limit ${mebibytes(memoryLimitBytes)}; this machine has ${mebibytes(totalmem())}`
   return memoryLimitBytes > totalmem() / 2 ? note('memory', detail) : ok('memory', detail)
 }
 
@@ -159,7 +159,7 @@ function model(settings: Settings): Finding {
     const made = settings.models === null ? '' : `; models per ${settings.models.per} are made here`
     const given =
       base === null
-        ? `none that is given, ${contract.featureSet} of D = ${contract.dimension}`
+        ? `no model given, ${contract.featureSet} of D = ${contract.dimension}`
         : `${settings.model}: ${base.saved.detector.kind}, ${contract.featureSet}, ${base.sizeBytes} bytes`
     return ok('model', `${given}${made}`)
   } catch (error) {

@@ -82,7 +82,7 @@ export async function rollbackModels(given: readonly string[], options: StateOpt
     return answer?.results ?? null
   }
   const results = await askOrAct(state, ask, () => rollbackKept(state, names))
-  printResults(results, ({ owner }) => `${owner}: the model before is in force`)
+  printResults(results, ({ owner }) => `${owner}: the previous model is active`)
 }
 
 interface RollbackResult {
@@ -131,7 +131,7 @@ async function rollbackKept(state: string, names: readonly string[]): Promise<Ro
         of === undefined
           ? `${owner} has no whole model that was made here`
           : back === null
-            ? `${owner} has no model before the one in force`
+            ? `${owner} has no previous model`
             : null
       results.push({ owner, refused })
     } catch (error) {

@@ -34,7 +34,7 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
     if (calibration !== null && base !== null) readCalibrationFile(calibration, base.sha256.slice(0, 16))
     await checkFiles(settings)
     if (isRefused) standardErrorLog.warn(`the agent refuses to run as root; ${AS_ITSELF}`)
-    process.stdout.write('the configuration is as it should be\n')
+    process.stdout.write('configuration OK\n')
     return
   }
   if (isRefused) throw new UsageError(`refuses to run as root; ${AS_ITSELF}`)

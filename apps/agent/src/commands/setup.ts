@@ -80,7 +80,7 @@ export async function setup(options: SetupOptions): Promise<void> {
     say(`${config} was written.`)
     const there = options.root === '/' ? await interfaceNames() : null
     if (there !== null && name !== 'any' && !there.includes(name)) {
-      say(`There is no interface ${name} now; "ip link" lists those that exist.`)
+      say(`Interface ${name} does not exist now; "ip link" lists the interfaces.`)
     }
     if (told.note !== '') say(told.note)
     const isStarted = await service(options, questions, config, Object.keys(files))

@@ -68,11 +68,11 @@ export function findExcess(text: string): Excess | null {
       if (columns.length + brackets > MAXIMUM_DEPTH) {
         return {
           offset: begin,
-          message: `is nested deeper than ${MAXIMUM_DEPTH} levels, the most that is read`,
+          message: `is nested deeper than ${MAXIMUM_DEPTH} levels, the maximum`,
         }
       }
       if (aliases > MAXIMUM_ALIASES) {
-        return { offset: begin, message: `more than ${MAXIMUM_ALIASES} aliases, the most that is read` }
+        return { offset: begin, message: `more than ${MAXIMUM_ALIASES} aliases, the maximum` }
       }
     }
     const feed = token.lastIndexOf('\n')
@@ -100,9 +100,9 @@ export interface ReadConfig {
 }
 
 const MAXIMUM_BYTES = 1_048_576
-const REPEATED = 'a key that stands here already'
-const SECOND_DOCUMENT = 'expected one document; remove "---" and what follows, or what is before it'
-const NUL = 'expected a text without NUL characters, which no path or name has'
+const REPEATED = 'duplicate key'
+const SECOND_DOCUMENT = 'expected one document, found "---"; remove one of the two documents'
+const NUL = 'expected a text without NUL characters'
 
 /** Throws FileError when the file cannot be read. */
 export function readConfig(file: string): ReadConfig {

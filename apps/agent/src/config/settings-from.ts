@@ -262,7 +262,7 @@ function modelsFrom(context: ConfigContext): ModelsSettings | null {
   if (config.budget?.calibration !== undefined)
     refuse(
       ['budget', 'calibration'],
-      'budget.calibration: is of one model, and models are made here; leave one out',
+      'budget.calibration: belongs to one model, but models are made here; remove one of the two settings',
     )
   const groups = groupsFrom(models, refuse)
   checkOwners(models, groups, refuse)
@@ -291,7 +291,7 @@ function featuresFrom(
   if (set === 'flow-summary' && isOnline)
     refuse(
       ['models', 'features', 'set'],
-      'models.features.set: models of flow-summary cannot learn on; give iat-size, or leave learning out',
+      'models.features.set: flow-summary models cannot learn online; use iat-size, or remove learning',
     )
   if (set === 'flow-summary' && given.packetsPerFlow !== undefined)
     refuse(
@@ -348,10 +348,7 @@ function learningFrom(
 ): LearningSettings | null {
   if (learning === undefined) return null
   if (!isTraining)
-    refuse(
-      ['learning'],
-      'learning: models that are made here learn on; give models, or let oddflow update do it',
-    )
+    refuse(['learning'], 'learning: only models made here learn online; add models, or use oddflow update')
   const { online, ...settings } = learning
   return online ? settings : null
 }
@@ -443,7 +440,8 @@ function checkFleetModels(
   if (model === null) fail('give model, which is used until the fleet offers one')
   if (state === null) fail('give state, where they are kept')
   if (second !== undefined) fail('another output has it too; leave one out')
-  if (budget !== null && models === null) fail('the threshold of a budget is of one model; leave budget out')
+  if (budget !== null && models === null)
+    fail('the threshold of a budget belongs to one model; remove budget')
 }
 
 /** Whole MiB, so that messages can name it. */

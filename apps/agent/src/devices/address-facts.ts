@@ -100,7 +100,7 @@ export class AddressFacts {
       return
     const { held } = taken
     if (held.firstMicros > device.firstSeenMicros) return
-    const fact = `${address} was the address of ${held.mac} until ${ageText(atMicros - held.lastMicros)}, and is used by ${device.key} now, a device first seen ${ageText(atMicros - device.firstSeenMicros)}`
+    const fact = `${address} belonged to ${held.mac} until ${ageText(atMicros - held.lastMicros)} and is now used by ${device.key}, a device first seen ${ageText(atMicros - device.firstSeenMicros)}`
     this.#tell(this.#floodOf(held), record, 'address-taken', fact, isResponder)
   }
 
@@ -207,7 +207,7 @@ export class AddressFacts {
     const mac = formatMac(record.initiatorMac, 0)
     const by =
       spread === this.#claimants.crowd
-        ? `by many senders, one of them ${mac}, more than are remembered`
+        ? `by many senders, one of them ${mac}, more than the agent can store`
         : `by ${mac}, which had ${USUAL_ADDRESSES} before`
     const span = spanText(spread.lastMicros - spread.beganMicros)
     const fact = `${spread.count} addresses were claimed (ARP or neighbor discovery) in ${span} ${by}`
@@ -222,7 +222,7 @@ export class AddressFacts {
   #tell(flood: DeviceFlood, record: FlowRecord, rule: FactRule, fact: string, isOfResponder: boolean): void {
     const worth = flood.take(record.startMicros)
     if (worth === 'none') return
-    const more = worth === 'flood' ? '; there are more such alerts within this minute' : ''
+    const more = worth === 'flood' ? '; more such alerts follow within this minute' : ''
     this.#sources.onFact(record, rule, `${fact}${more}`, isOfResponder)
   }
 }

@@ -52,7 +52,7 @@ const PATIENCE_MILLIS = 5000
 const WORK_MILLIS = 180_000
 const BUSY_ATTEMPTS = 10
 const BUSY_PAUSE_MILLIS = 100
-const ABOUT_TO = 'the agent is about to begin or to end; try again'
+const ABOUT_TO = 'the agent is starting or stopping; try again'
 
 /** The folder is there. Rejects with ControlError where it is another agent's, or with FileError. */
 export async function openControlSocket(folder: string): Promise<ControlSocket> {
@@ -143,7 +143,7 @@ async function answerOf(told: ControlAnswers | null, message: IncomingMessage): 
     return [200, await further[url](body)]
   }
   const { devices } = told
-  if (url !== '/devices' || devices === null) return [404, { error: 'there is no such thing to ask for' }]
+  if (url !== '/devices' || devices === null) return [404, { error: 'unknown request' }]
   if (method === 'GET') {
     const { table, describe = () => ({}) } = devices
     return [200, { devices: [...table.all()].map((device) => ({ ...toldOf(device), ...describe(device) })) }]

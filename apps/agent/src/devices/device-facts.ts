@@ -174,9 +174,11 @@ function createContactFacts(sources: FactSources): ContactFacts {
     const worth = floods.full.take(atMicros)
     if (worth === 'none') return
     const own = addressesOf(record)[isResponder ? 1 : 0]
-    const what = isResponder ? 'More peers contacted' : 'More usual peers are contacted by'
-    const more = worth === 'flood' ? '. Other devices have as many at the moment' : ''
-    const fact = `${what} ${own} than are remembered: some first contacts of this kind have no alert of their own, and known peers may be reported again${more}`
+    const what = isResponder
+      ? `More peers contacted ${own} than the agent can store`
+      : `${own} regularly contacts more peers than the agent can store`
+    const more = worth === 'flood' ? '. This also affects other devices' : ''
+    const fact = `${what}: some first contacts of this kind cause no alert, and known peers may be reported again${more}`
     onFact(record, 'contacts-full', fact, isResponder)
   }
   return {
@@ -194,7 +196,7 @@ function createContactFacts(sources: FactSources): ContactFacts {
       const [own, peer] = isResponder ? [responder, initiator] : [initiator, responder]
       const verb = isResponder ? 'was contacted by' : 'contacted'
       const days = Math.floor((record.startMicros - (first.sinceMicros ?? 0)) / DAY)
-      const fact = `${own} ${verb} ${peer} (${recordServiceText(record)}) for the first time; nothing of the kind was new for ${days === 1 ? 'a day' : `${days} days`}`
+      const fact = `${own} ${verb} ${peer} (${recordServiceText(record)}) for the first time; no new contact of this kind for ${days === 1 ? 'a day' : `${days} days`}`
       onFact(record, 'first-contact', fact, isResponder)
       return first
     },
@@ -228,7 +230,7 @@ function createContactFacts(sources: FactSources): ContactFacts {
       if (devices === 0) return []
       const which = devices === 1 ? 'one watched device' : `${devices} watched devices`
       return [
-        `first contacts are incomplete: more contacts of ${which} within a day than are remembered; see the log`,
+        `first contacts are incomplete: more contacts of ${which} within a day than the agent can store; see the log`,
       ]
     },
   }

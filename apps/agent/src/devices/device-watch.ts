@@ -93,7 +93,7 @@ export const DEVICE_METRICS: readonly Metric<DeviceReport>[] = [
   ['devices', 'Known devices.', ({ byState }) => byState, 'state'],
   [
     'first_contacts_total',
-    'Contacts that a watched device never had, by what became of them.',
+    'First contacts of watched devices, by fate.',
     ({ facts: { firstContacts, firstContactAlerts } }) => ({
       counted: firstContacts - firstContactAlerts,
       alerted: firstContactAlerts,
@@ -102,7 +102,7 @@ export const DEVICE_METRICS: readonly Metric<DeviceReport>[] = [
   ],
   [
     'facts_untold_total',
-    'Facts of devices that have no separate alert, because many similar ones came within a minute.',
+    'Facts without a separate alert, because of many similar facts within a minute.',
     ({ facts }) => facts.untold,
   ],
 ]

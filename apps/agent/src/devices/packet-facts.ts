@@ -106,7 +106,7 @@ export function createRequestFloods({ isToHost, onFlood }: RequestFloodsOptions)
     const responder = formatAddress(record.responderAddress, 0, record.ipVersion)
     const what = `${open.size} requests (${protocolName(record.protocol)} port ${record.responderPort})`
     const span = spanText(atMicros - beganMicros)
-    onFlood(record, `${responder} was sent ${what} in ${span} that became no connection`)
+    onFlood(record, `${responder} received ${what} in ${span} that did not become connections`)
   }
   const takeBack = (client: number, key: number): void => {
     if (places[key & (PLACES - 1)] > 0 && services.get(key)?.open.delete(client) === true) requests--
@@ -227,7 +227,7 @@ export function createDnsTunnels({ senderOf, onTunnel }: DnsTunnelsOptions): Dns
     )
     const names = `${of.names.size} different DNS names of ${LONG_NAME_BYTES} or more characters`
     const span = spanText(atMicros - of.beganMicros)
-    onTunnel(record, `${own} asked ${server} for ${names} in ${span}: data may leave inside DNS queries`)
+    onTunnel(record, `${own} asked ${server} for ${names} in ${span}: possible DNS tunnel`)
   }
   return {
     packets({ data, offset, capturedBytes }, of) {

@@ -80,7 +80,7 @@ export function createPasswordGuessing(
       const seconds = Math.max(1, Math.round((startMicros - count.beganMicros) / 1e6))
       onGuessing(
         record,
-        `${responder} had ${count.connections} connections (${service}) in ${seconds} s from ${initiator}, which had never used this service: passwords may be guessed`,
+        `${responder} had ${count.connections} connections (${service}) in ${seconds} s from ${initiator}, which had never used this service: possible password guessing`,
       )
     },
     clockSet: () => counts.clear(),

@@ -64,7 +64,7 @@ export function createScans(sources: FactSources, spreads: Spreads): Scans {
   const tellHosts = (spread: Spread, record: FlowRecord, lastMicros: number): void => {
     const by = whoText(sources, record.initiatorMac, addressesOf(record)[0], lastMicros)
     const span = spanText(spread.lastMicros - spread.beganMicros)
-    const fact = `${spread.count} hosts or services were contacted for the first time in ${span}, none for more than a few packets, by ${by}`
+    const fact = `${spread.count} hosts or services were contacted for the first time in ${span}, a few packets each, by ${by}`
     sources.onFact(record, 'host-scan', fact, false)
   }
   return {

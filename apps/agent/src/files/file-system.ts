@@ -104,7 +104,7 @@ async function openToWrite(path: string, mode: 'create' | 'append'): Promise<Fil
     return await open(path, constants.O_WRONLY | constants.O_APPEND | constants.O_NONBLOCK)
   } catch (error) {
     if (!hasCode(error, 'ENXIO')) throw error
-    throw new FileError('file.no-reader', `${path}: is a pipe that nobody reads; start its reader`)
+    throw new FileError('file.no-reader', `${path}: is a pipe without a reader; start its reader`)
   }
 }
 
@@ -258,6 +258,6 @@ export async function checkFolderWritable(path: string): Promise<void> {
 
 async function checkFolder(path: string): Promise<void> {
   const found = await stat(path)
-  if (!found.isDirectory()) throw Object.assign(new Error('is no folder'), { code: 'ENOTDIR' })
+  if (!found.isDirectory()) throw Object.assign(new Error('is not a folder'), { code: 'ENOTDIR' })
   await access(path, constants.W_OK | constants.X_OK)
 }

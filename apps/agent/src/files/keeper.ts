@@ -31,10 +31,10 @@ export function createKeeper(options: KeeperOptions) {
     try {
       await write()
       savedChanges = now
-      if (isTroubled) log.info(`${what} kept again`)
+      if (isTroubled) log.info(`${what} saved again`)
       isTroubled = false
     } catch (error) {
-      if (!isTroubled) log.warn(`${(error as Error).message}; ${what} not kept, trying again`)
+      if (!isTroubled) log.warn(`${(error as Error).message}; ${what} not saved; retrying`)
       isTroubled = true
     }
   }

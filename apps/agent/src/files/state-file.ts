@@ -223,7 +223,7 @@ export async function makeStateFolder(
   log: Pick<Log, 'warn'>,
 ): Promise<void> {
   const found = await files.isFolder(path)
-  const reason = found === false ? 'is no folder' : found === true ? await whyUnlisted(files, path) : null
+  const reason = found === false ? 'is not a folder' : found === true ? await whyUnlisted(files, path) : null
   if (reason !== null) {
     log.warn(`${path}: ${reason}; ${await setAside(files, path)}, and its contents are lost`)
   }

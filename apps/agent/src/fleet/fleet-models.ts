@@ -1,7 +1,7 @@
 /**
  * FleetModels: what this gateway does with the models that a fleet offers it (packages/program/src/fleet-models.ts).
  *
- *     offer → signed, for us, newer? → canary? → download → size, hash, contract → made attacks → flows of before → shadow → in use → proven
+ *     offer → signed, for us, newer? → canary? → download → size, hash, contract → synthetic attacks → flows of before → shadow → in use → proven
  *
  * In shadow a model judges beside the one in use; while it proves itself the one before judges beside it. In both it may flag at most
  * MOST_FALSE_ALARMS of the flows that the other one finds normal, else it is refused or the gateway goes back. This works without the

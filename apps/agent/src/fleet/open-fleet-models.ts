@@ -69,7 +69,7 @@ export function openFleetModels(
   })
 }
 
-/** Made attacks against a model that is not in use: why it will not do; null where it notices one, or is to stop. */
+/** Synthetic attacks against a model that is not in use: why it will not do; null where it notices one, or is to stop. */
 export async function missedAttacks(
   { saved, sha256 }: ModelFile,
   settings: { readonly localNetworks: readonly Network[]; readonly dropDuplicates: boolean },
@@ -90,5 +90,5 @@ export async function missedAttacks(
   })
   await test.round()
   if (stop.aborted || test.counts.flagged > 0) return null
-  return 'notices no made attack of any kind (the self-test)'
+  return 'notices no synthetic attack of any kind (the self-test)'
 }

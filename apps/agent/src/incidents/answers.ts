@@ -183,7 +183,7 @@ export class AnswerBook {
     const others = this.#without(incident.id)
     checkRoom(given, others)
     if (isOfFlows && contacts.length === 0)
-      throw new ArgumentError(`the flows of ${incident.id.slice(0, 8)} are not kept any more`)
+      throw new ArgumentError(`the flows of ${incident.id.slice(0, 8)} are no longer stored`)
     checkConflict(given, others)
     const whole = answer === 'normal' ? { ...given, ...(await this.#makeModels(given)) } : given
     await this.#put([...others, whole])
@@ -342,7 +342,7 @@ export class AnswerBook {
         await this.#put(this.#answers.map((each) => (each === of ? { ...each, ...made } : each)))
     } catch (error) {
       this.#options.log.warn(
-        `the answer "normal" to incident ${of.incident.slice(0, 8)} does not fit the model that is in force now: ${(error as Error).message}; trying again`,
+        `the answer "normal" to incident ${of.incident.slice(0, 8)} does not fit the active model: ${(error as Error).message}; trying again`,
       )
     }
   }
@@ -355,9 +355,9 @@ export class AnswerBook {
 
 function checkRoom({ answer }: Answer, others: readonly Answer[]): void {
   if (others.length >= MAXIMUM_ANSWERS)
-    throw new ArgumentError(`expected at most ${MAXIMUM_ANSWERS} answers; take one back first`)
+    throw new ArgumentError(`expected at most ${MAXIMUM_ANSWERS} answers; remove one first`)
   if (answer === 'normal' && others.filter((each) => each.answer === answer).length >= MAXIMUM_NORMAL)
-    throw new ArgumentError(`expected at most ${MAXIMUM_NORMAL} answers "normal"; take one back first`)
+    throw new ArgumentError(`expected at most ${MAXIMUM_NORMAL} answers "normal"; remove one first`)
 }
 
 /** Throws ArgumentError where an answer stands that says the opposite of the same flows. */
@@ -370,7 +370,7 @@ function checkConflict({ answer, incident, contacts }: Answer, others: readonly 
   )
   if (found !== undefined)
     throw new ArgumentError(
-      `${incident.slice(0, 8)} cannot be answered "${answer}": incident ${found.incident.slice(0, 8)}, with the same peer and service, was answered "${found.answer}"; take that answer back first`,
+      `${incident.slice(0, 8)} cannot be answered "${answer}": incident ${found.incident.slice(0, 8)}, with the same peer and service, was answered "${found.answer}"; remove that answer first`,
     )
 }
 
@@ -430,12 +430,12 @@ function saidOf(
   { answer, incident, kind, endsMicros, contacts, rows }: Answer,
   device: Incident['device'],
 ): string {
-  const of = `incidents of kind ${kind} of ${deviceText(device)}`
+  const of = `Incidents of kind ${kind} of ${deviceText(device)}`
   switch (answer) {
     case 'snooze':
-      return `Until ${eveTime(endsMicros ?? 0).slice(0, 16)} UTC ${of} are not reported.`
+      return `${of} are not reported until ${eveTime(endsMicros ?? 0).slice(0, 16)} UTC.`
     case 'not-this-kind':
-      return `From now on ${of} are not reported.`
+      return `${of} are no longer reported.`
     case 'attack':
       return `${incident.slice(0, 8)} is kept as an attack: no model learns its ${plural(rows.length, 'flow')}. A new model that finds one of them normal is refused.`
     case 'normal':
@@ -486,7 +486,7 @@ export async function readAnswers(
     if (model.is === 'whole') models.set(sha256, model.value)
     else
       log.warn(
-        `${file}: ${model.is === 'damaged' ? model.reason : 'is gone'}; the model of an answer is made again`,
+        `${file}: ${model.is === 'damaged' ? model.reason : 'is missing'}; the model of this answer is being rebuilt`,
       )
   }
   return { known, models }

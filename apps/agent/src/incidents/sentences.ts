@@ -51,7 +51,7 @@ function happened(incident: Incident): string {
   if (kind === 'flood') return 'Many new devices appeared within a minute'
   const [most] = [...contacts].sort((a, b) => b.alerts - a.alerts)
   const peer = most === undefined ? '' : ` ${most.peer} (${most.service})`
-  if (kind === 'new-device') return `A device that was not seen before: ${who}. It first contacted${peer}`
+  if (kind === 'new-device') return `New device: ${who}. It first contacted${peer}`
   if (flows === 1) return `${who} had an unusual flow with${peer}`
   const had = `${who} had ${flows} unusual flows in ${spanText(endMicros - beginMicros)}`
   return `${had}, ${2 * (most?.alerts ?? 0) >= flows ? `most with${peer}` : peersText(contacts)}`

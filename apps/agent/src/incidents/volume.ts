@@ -42,8 +42,7 @@ export function volumeFacts(
   if (most < volume.nextBytes) return []
   volume.nextBytes = 2 * most
   const { nearestBytes } = explain(alert)
-  const [flows, them] =
-    volume.flows === 1 ? ['one unusual flow', 'it'] : [`${volume.flows} unusual flows`, 'them']
+  const flows = volume.flows === 1 ? 'one unusual flow' : `${volume.flows} unusual flows`
   const peer = `${alert.peer} (${serviceText(alert.flow.protocol, servicePort(alert.flow))})`
   const span = spanText(atMicros - volume.beganMicros)
   return (
@@ -54,7 +53,7 @@ export function volumeFacts(
   ).flatMap(([rule, verb, bytes, end, direction]) => {
     const usual = nearestBytes?.[end] ?? null
     if (usual === null || bytes < VOLUME_BYTES || bytes < VOLUME_TIMES * usual) return []
-    const fact = `${verb} ${sizeText(bytes)} in ${span}, in ${flows} ${direction} ${peer}; its usual flow most like ${them} ${verb} ${sizeText(usual)}`
+    const fact = `${verb} ${sizeText(bytes)} in ${span}, in ${flows} ${direction} ${peer}; the most similar usual flow ${verb} ${sizeText(usual)}`
     return [{ rule, fact }]
   })
 }

@@ -177,9 +177,7 @@ function liveInput(options: LiveInputOptions): FrameInput {
       const most = uncounted(source, source.counts !== counts)
       return most === 0
         ? []
-        : [
-            `interface ${name}: at most ${most} packets were left in the kernel's buffer and are in no counter`,
-          ]
+        : [`interface ${name}: at most ${most} packets stayed in the kernel's buffer and are not counted`]
     },
     stop() {
       if (current !== null && heartbeat.isRecording) stopped = { source: current, counts: current.counts }

@@ -3,7 +3,7 @@
  * alone (incidents/answers.ts). Runs in a process of its own.
  *
  * The update is that of `oddflow update --assume-normal`. It is refused where too many of the rows stay novel, too much of what was
- * normal becomes novel, the guard undoes it, a row of an attack becomes normal, or a kind of made attack is found at no size any more.
+ * normal becomes novel, the guard undoes it, a row of an attack becomes normal, or a kind of synthetic attack is found at no size any more.
  */
 import { ArgumentError, DataError, type Matrix, matrixOf, plural } from '@oddflow/core'
 import {
@@ -64,13 +64,13 @@ export function acceptRows({ accept, rows, others, attacks, seed }: AcceptJob): 
   const passed = attack.rows - countNovel(after, attack)
   if (passed > 0)
     throw new DataError(
-      `${passed} of ${plural(attack.rows, 'flow')} that you answered as an attack would be normal; take that answer back first if it was wrong`,
+      `${passed} of ${plural(attack.rows, 'flow')} that you answered as an attack would be normal; remove that answer first if it was wrong`,
     )
   const [from, to] = [findDetectionLimits(before).limits, findDetectionLimits(after).limits]
   const lost = to.filter(({ smallest }, i) => smallest === null && from[i].smallest !== null)
   if (lost.length > 0)
     throw new DataError(
-      `nothing was changed, because the model would no longer notice these made attacks of any size: ${lost.map(({ attack: { title } }) => title).join('; ')}`,
+      `nothing was changed, because the model would no longer notice these synthetic attacks of any size: ${lost.map(({ attack: { title } }) => title).join('; ')}`,
     )
   return {
     file: encodeModelFile(after),
@@ -89,7 +89,7 @@ function updated(before: SavedModel, given: Matrix, seed: number): SavedModel {
   const { rounds } = learner.arrive(rows, { assumeNormal: true })
   const last = learner.endRound()
   if ([...rounds, ...(last === null ? [] : [last])].some(({ refused }) => refused))
-    throw new DataError('the guard refuses: too many novel rows would become normal')
+    throw new DataError('the guard refused the update: too many novel rows would become normal')
   const { learned: _, ...saved } = learner.saved()
   return saved
 }

@@ -68,7 +68,7 @@ async function recallModels(
   if (goneFolder !== null && unjudged.length > 0) {
     const which = unjudged.length === 1 ? 'one watched device' : `${unjudged.length} watched devices`
     log.warn(
-      `${goneFolder}: is gone, and with it the models of ${which}, which learn again and are not judged meanwhile. Restore the folder, or check "oddflow-agent devices list"`,
+      `${goneFolder}: is missing, with the models of ${which}. Until new models are trained, no flows are judged there. Restore the folder, or check "oddflow-agent devices list"`,
     )
   }
   for (const { record, saved, isPrevious } of models) {
@@ -363,7 +363,7 @@ export class ModelManager implements Decider {
       this.#registry.endLearning(scope)
       scope.isWaiting = waits
       this.#afterSaving((store) => store.removeRows(scope.name))
-      log.info(`${scope.name}: gives its place for learning to ${of.name}: ${why}`)
+      log.info(`${scope.name}: stops learning to make room for ${of.name}: ${why}`)
     }
     of.isWaiting = !this.#registry.hasRoom(of)
     const { latestMicros } = this.#progress
@@ -504,7 +504,7 @@ export class ModelManager implements Decider {
     const of = this.#registry.get(name)
     if (of?.record === undefined || of.record === null) return `${name} has no model that was made here`
     const back = of.record.previous === null ? null : await this.#options.store.rollback(name)
-    if (back === null) return `${name} has no model before the one in force`
+    if (back === null) return `${name} has no previous model`
     this.#updater?.rows.drop(name)
     this.#registry.putInForce(of, { saved: back.saved, sha256: back.record.sha256 }, back.record)
     return null
@@ -550,7 +550,7 @@ export class ModelManager implements Decider {
     const [first, ...others] = [...this.#trainer.failures]
       .filter(([name]) => (this.#registry.get(name)?.learning ?? null) !== null)
       .map(([, why]) => why)
-    const more = others.length === 0 ? '' : `; so it is with ${others.length} more`
+    const more = others.length === 0 ? '' : `; ${others.length} more have failed too`
     const failed = first === undefined ? [] : [`${first}${more}`]
     const waiting = [...this.#registry.all()].filter(({ isWaiting }) => isWaiting).length
     if (waiting === 0) return failed

@@ -187,7 +187,7 @@ export class ModelStore {
     if ((await this.#files.isFolder(this.#folder)) === false) {
       throw new FileError(
         'file.ENOTDIR',
-        `${this.#folder}: is no folder any more; move it away and restart the agent`,
+        `${this.#folder}: is no longer a folder; move it away and restart the agent`,
       )
     }
     await this.#files.makeFolder(this.#folder)
@@ -243,8 +243,8 @@ export class ModelStore {
     const previous = sha256 === null ? null : await this.#tryModel({ ...record, sha256, previous: null })
     if (previous === null || typeof previous === 'string') {
       const none =
-        previous === null ? 'there is none before it' : `nor is the one before it whole (${previous})`
-      log.warn(`the model of ${owner} is lost: ${kept}, and ${none}`)
+        previous === null ? 'no previous model exists' : `the previous model is damaged too (${previous})`
+      log.warn(`the model of ${owner} is lost: ${kept}; ${none}`)
       return null
     }
     const source = sourceOf(previous.saved)
@@ -266,7 +266,7 @@ export class ModelStore {
     const lost: ModelRecord[] = []
     const isThere = (await files.isFolder(folder)) !== null
     if (mends && isThere) await makeStateFolder(files, folder, log)
-    if ((await files.isFolder(folder)) === false) log.warn(`${folder}: is no folder`)
+    if ((await files.isFolder(folder)) === false) log.warn(`${folder}: is not a folder`)
     const listed = await this.#names().catch((error: unknown) => {
       if (isOutOfFiles(error)) throw error
       log.warn(fileError('read', folder, error).message)
@@ -277,7 +277,7 @@ export class ModelStore {
       const path = join(folder, name)
       const found = await (mends ? readTwice : lookAtTwice)(files, path, decodeRecord)
       if (found.is === 'copy') log.warn(`${path}: ${found.reason}; its copy is used`)
-      if (found.is === 'lost') log.warn(`${path}: ${found.reason}; which model is in force is not known`)
+      if (found.is === 'lost') log.warn(`${path}: ${found.reason}; the active model is unknown`)
       if (found.is === 'none' || found.is === 'lost') continue
       // an owner of another kind: its models are kept for when they are asked for again
       if (`${this.#nameOf(found.value.owner)}.json` !== name) continue

@@ -1,5 +1,5 @@
 /**
- * What a model would notice, for people: the smallest made attack of each kind that it flags (docs/detection-limits.md), found by a process
+ * What a model would notice, for people: the smallest synthetic attack of each kind that it flags (docs/detection-limits.md), found by a process
  * of its own when a person asks, one model at a time, and remembered.
  */
 import { decodeModelFile, encodeModelFile } from '@oddflow/detectors'

@@ -190,20 +190,24 @@ export interface ModelsReport {
 export const MODEL_METRICS: readonly Metric<ModelsReport>[] = [
   [
     'models',
-    'Owners of models that are made here, by state.',
+    'Owners of models made by the agent, by state.',
     ({ owners: { learning, waiting, withModel } }) => ({ learning, waiting, with_model: withModel }),
     'state',
   ],
-  ['trainings_total', 'Trainings by what came of them.', ({ trainings }) => trainings, 'result'],
-  ['learning_rows_bytes', 'Rows of those that learn.', ({ reservoirBytes }) => reservoirBytes],
+  ['trainings_total', 'Trainings by result.', ({ trainings }) => trainings, 'result'],
+  [
+    'learning_rows_bytes',
+    'Memory of the rows collected for training, in bytes.',
+    ({ reservoirBytes }) => reservoirBytes,
+  ],
 ]
 
 export const LEARNING_METRICS: readonly Metric<OnlineReport>[] = [
-  ['online_rows_total', 'Rows of watched devices, by whether they were learned.', ({ rows }) => rows, 'fate'],
-  ['online_rounds_total', 'Rounds of learning on by result.', ({ rounds }) => rounds, 'result'],
+  ['online_rows_total', 'Rows of watched devices, by fate in online learning.', ({ rows }) => rows, 'fate'],
+  ['online_rounds_total', 'Rounds of online learning by result.', ({ rounds }) => rounds, 'result'],
   [
     'shadow_verdicts_total',
-    'Scored flows, by whether the model and the one that was trained find them novel.',
+    'Scored flows by the verdicts of the updated model and the trained model.',
     ({ shadow }) => shadow,
     'verdict',
   ],

@@ -210,7 +210,7 @@ export function createScopeTrainer(options: ScopeTrainerOptions) {
         options.onTrained(of)
         counts.accepted++
         log.info(
-          `${of.name}: a model of ${trained.rows} rows is in force${shortfall(saved, contract, progress.rowsFor(learning))}`,
+          `${of.name}: a model of ${trained.rows} rows is active${shortfall(saved, contract, progress.rowsFor(learning))}`,
         )
       } catch (error) {
         counts.failed++
@@ -270,8 +270,8 @@ function refusalText(
   stableShare: number,
 ): string {
   const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
-  const meanwhile = model === null ? 'it has no model yet' : 'its model stays as it was'
-  return `${name}: a model of ${rows} rows is refused as unsettled: ${percent(unsettledShare)} of the later half is unlike the earlier, ${percent(stableShare)} are allowed; ${meanwhile}, trying again as more flows come`
+  const meanwhile = model === null ? 'no model yet' : 'the previous model stays active'
+  return `${name}: a model of ${rows} rows is refused as unsettled: ${percent(unsettledShare)} of the later half differ from the earlier half, ${percent(stableShare)} are allowed; ${meanwhile}; retrying with more flows`
 }
 
 /** What a model promises that does not promise what was asked for. */
@@ -281,7 +281,7 @@ function shortfall({ threshold }: SavedModel, contract: FlowContract, rowsFor: n
   const needed = rowsToLearn(contract, threshold.falsePositiveRate)
   const remedy =
     needed > rowsFor
-      ? `models.rowsPerDevice of ${needed} would keep what was asked for`
-      : `${needed} rows keep what was asked for, and more are collected`
+      ? `set models.rowsPerDevice to ${needed} to keep the limit`
+      : `${needed} rows are needed to keep the limit, and the agent collects more`
   return `; its threshold lets up to ${(100 * bound).toPrecision(2)} % of normal flows be flagged; ${remedy}`
 }

@@ -107,7 +107,7 @@ export async function createMail(
     )
     const more = messages.length === 1 ? '' : `, and ${messages.length - 1} more`
     const isLast = sentToday + 1 >= maximumPerDay
-    const last = `This is mail ${maximumPerDay} of at most ${maximumPerDay} today. What comes later is mailed tomorrow; "oddflow-agent incidents list" has it now.`
+    const last = `This is mail ${maximumPerDay} of at most ${maximumPerDay} today. Later incidents are mailed tomorrow; "oddflow-agent incidents list" shows them now.`
     const thread = incident === '' ? {} : { references: `<${incident}@oddflow-agent>` }
     const { response, rejected } = await transport.sendMail({
       from: { name: 'OddFlow', address: from },

@@ -134,14 +134,13 @@ export function createFrameCheck(
         type = byte >>> 4
         length = 0
         shift = 0
-        if (type === PUBLISH && !takesMessage()) return 'the broker sent a message that was not asked for'
-        if (type !== PUBLISH && !takesAnswer()) return 'the broker sent more answers than it was asked for'
+        if (type === PUBLISH && !takesMessage()) return 'the broker sent a message without a subscription'
+        if (type !== PUBLISH && !takesAnswer()) return 'the broker sent more acknowledgements than requests'
         continue
       }
       length |= (byte & 0x7f) << shift
       shift += 7
-      if (length > MAXIMUM_BYTES || shift > 28)
-        return 'the broker sent a packet of a length that no answer has'
+      if (length > MAXIMUM_BYTES || shift > 28) return 'the broker sent a packet of unexpected length'
       if (byte < 0x80) {
         rest = length
         type = -1
@@ -369,7 +368,9 @@ class MqttOutput implements Output {
       if (this.#protocolVersion === 4 || !UNKNOWN_VERSION.includes(codeOf(error))) return
       this.#protocolVersion = 4
       opening.options.protocolVersion = 4
-      this.#warn('knows no MQTT 5; with MQTT 3.1.1 an alert that its access list denies counts as delivered')
+      this.#warn(
+        'does not support MQTT 5; with MQTT 3.1.1 an alert that the access list denies counts as delivered',
+      )
     })
     opening.on('connect', () => {
       this.#kept.clear()

@@ -108,7 +108,7 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
         if ((trouble === null) === (modelTrouble === null)) return
         modelTrouble = trouble
         log.warn(
-          `${target}: models of the fleet ${trouble === null ? 'come again' : `do not come: ${reasonOf(new Error(trouble))}; trying each minute, the model in use stays`}`,
+          `${target}: ${trouble === null ? 'receiving fleet models again' : `cannot receive fleet models: ${reasonOf(new Error(trouble))}; retrying every minute with the model in use`}`,
         )
       },
     })

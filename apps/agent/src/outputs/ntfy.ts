@@ -10,7 +10,7 @@ export const ntfy = defineOutput({
     url: urlOf(
       /^https?:\/\/[^/?#]+\/([^?#]*\/)?[A-Za-z0-9_-]{1,64}$/,
       'a URL of http or https that ends with a topic',
-      'The topic, such as https://ntfy.sh/a-name-that-is-hard-to-guess: who knows it can read along.',
+      'The topic, such as https://ntfy.sh/a-name-that-is-hard-to-guess: anyone who knows it can read the incidents.',
     ),
     tokenFile: v.optional(path('A file whose first line is an access token.')),
   },

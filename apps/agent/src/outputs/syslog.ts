@@ -196,7 +196,7 @@ function overUdp({ host = '', port = PORTS.udp }: SyslogSettings): Transport {
           open.send(text, port, host, (error) => (error === null ? resolve() : reject(error)))
         })
       }
-      return 'handed to the network, which has no answer'
+      return 'sent by UDP, which has no acknowledgement'
     },
     close() {
       socket?.close()
@@ -271,9 +271,7 @@ function overTcp({ protocol, host = '', port = PORTS[protocol], caFile }: Syslog
         signal.addEventListener('abort', onAbort, { once: true })
         const patience = setTimeout(
           () =>
-            fail(
-              isWhole ? 'does not close the connection after the last message' : 'does not take what is sent',
-            ),
+            fail(isWhole ? 'does not close the connection after the last message' : 'does not accept data'),
           PATIENCE_MILLIS,
         )
         socket.once(isTls ? 'secureConnect' : 'connect', () => {

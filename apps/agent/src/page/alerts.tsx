@@ -24,7 +24,7 @@ export function Alerts({ state: { alerts, next, incidents } }: Pick<SectionProps
         <p>None yet.</p>
       ) : (
         <details id="alerts-details" open={incidents === null}>
-          <summary>The single alerts that make up the incidents</summary>
+          <summary>The individual alerts of the incidents</summary>
           <p class="faint">Newest first, by the time of the packets.</p>
           <ol id="alerts" reversed>
             {newest.slice(0, isAll ? count : FIRST_SHOWN).map(({ event, number }) => (
@@ -139,9 +139,9 @@ function scoreText({ score, threshold, rarity }: AlertEvent['oddflow']): string 
 
 /** What the model said before it learnt on: whether what was learnt made the difference. */
 function shadowText({ novel, score, threshold }: NonNullable<AlertEvent['oddflow']['shadow']>): string {
-  const verdict = novel ? 'finds it unusual too' : 'finds it normal'
+  const verdict = novel ? 'flags it too' : 'does not flag it'
   const numbers = score === null ? '' : ` (score ${numberText(score)}, threshold ${numberText(threshold)})`
-  return `the model as first trained ${verdict}${numbers}`
+  return `the originally trained model ${verdict}${numbers}`
 }
 
 function keptText(packets: AlertEvent['oddflow']['evidencePackets']): string {

@@ -38,7 +38,7 @@ interface Proving {
   readonly novel: number
 }
 
-/** The smallest made attack of a kind that a model notices. */
+/** The smallest synthetic attack of a kind that a model notices. */
 export interface Noticed {
   readonly kind: string
   /** "from 13 ports". */
@@ -217,7 +217,7 @@ export interface AgentState {
   readonly outputs: readonly { readonly name: string; readonly works: boolean }[]
   readonly counters: Counts<'captured' | 'droppedKernel' | 'droppedAgent' | 'filtered' | 'interruptions'> & {
     readonly verdicts: Counts<'total'>
-    /** Made attacks that the agent has sent itself. */
+    /** Synthetic attacks that the agent has sent itself. */
     readonly selfTests: Counts<'flagged' | 'missed'>
     /** The last three by output. */
     readonly alerts: Counts<'given' | 'suppressed' | 'folded' | 'held'> &

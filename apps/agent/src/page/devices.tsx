@@ -163,7 +163,7 @@ function More({ device, label, children }: { device: string; label: string; chil
   const [[text, ...items], setNoticed] = useState<readonly string[]>([''])
   const find = async (): Promise<void> => {
     const say = (...lines: string[]): void => setNoticed(lines)
-    if (text === '') say('One moment: the agent is trying attacks on its model.')
+    if (text === '') say('Testing the model with synthetic attacks…')
     try {
       const { noticed: found } = await ask<{ noticed: readonly Noticed[] | null }>(
         'GET',
@@ -171,10 +171,10 @@ function More({ device, label, children }: { device: string; label: string; chil
       )
       if (found === null) say('No model judges this device yet.')
       else if (found.length === 0)
-        say('Attacks cannot be tried on its model, because the model does not score packets.')
+        say('This model does not score packets, so the agent cannot test it with attacks.')
       else
         say(
-          'The smallest attacks that its model would notice:',
+          'The smallest attacks that the model detects:',
           ...found.map(({ kind, from }) => `${kind}: ${from}`),
         )
     } catch (error) {
@@ -215,8 +215,8 @@ function ApproveDialog({ device, act, close }: DialogProps) {
       <p>{notReadyText(device)}</p>
       <p class="notice">
         {model !== null && model.model === null
-          ? 'It has no model of its own yet. The model for all devices judges it, if there is one; otherwise nothing judges it until it has a model.'
-          : `Approving ends its learning. If nothing changes, ${share} of its flows are unusual, and each can become an alert.`}
+          ? 'This device has no model yet. If a shared model exists, that model judges its flows. Otherwise its flows are not judged until its model is trained.'
+          : `Approving ends learning. At the current rate, ${share} of the flows are unusual, and each can cause an alert.`}
       </p>
     </Dialog>
   )
@@ -243,7 +243,7 @@ function LabelsDialog({ device, groups, act, close }: DialogProps & { readonly g
   }
   return (
     <Dialog title={`Name and group of ${titleOf(device)}`} action="Save" onSubmit={save} onClose={close}>
-      <label for="own-name">Your name for it</label>
+      <label for="own-name">Name for this device</label>
       <input id="own-name" name="name" defaultValue={before.name} maxLength={63} autocomplete="off" />
       <label for="own-group">Group, such as cameras</label>
       <input

@@ -82,7 +82,7 @@ function factsOf(state: AgentState): Fact[] {
       : ['Delay', lagText(lagSeconds), lagSeconds > LAG_SECONDS],
     [
       'Alerts',
-      `${numberText(alerts.given)} given, ${numberText(alerts.folded)} folded, ${numberText(alerts.suppressed)} suppressed, ${numberText(alerts.held)} of devices not watched yet`,
+      `${numberText(alerts.given)} sent, ${numberText(alerts.folded)} folded, ${numberText(alerts.suppressed)} suppressed, ${numberText(alerts.held)} held back (device not watched yet)`,
     ],
     ...outputs.map(({ name, works }): Fact => {
       const [waiting, dropped] = [alerts.waiting[name] ?? 0, alerts.dropped[name] ?? 0]
@@ -94,7 +94,7 @@ function factsOf(state: AgentState): Fact[] {
     ['Model', state.model ?? 'one for each device'],
     [
       'Self-test',
-      `${numberText(selfTests.flagged)} test attacks flagged, ${numberText(selfTests.missed)} missed`,
+      `${numberText(selfTests.flagged)} synthetic attacks flagged, ${numberText(selfTests.missed)} missed`,
       selfTests.missed > 0,
     ],
     ...state.degraded.map((text): Fact => ['Degraded', text, true]),

@@ -58,7 +58,7 @@ export function Incidents({ state: { incidents, devices, nowMicros }, change }: 
   if (incidents === null) return null
   const answer = async (incident: string, chosen: Answer): Promise<void> => {
     // a model may be made, which takes a moment
-    setSaid('One moment: the answer is being checked.')
+    setSaid('Checking the answer…')
     setSaid((await change('POST', '/api/incidents', { incident, answer: chosen })).join(' '))
   }
   return (
@@ -115,7 +115,7 @@ function Card({ incident, answer }: { incident: Incident; answer: Choose }) {
   const title = titleOf(kind)
   const choices: readonly (readonly [Answer, string])[] = [
     ...(isUnanswered(incident) ? BUTTONS : []),
-    ...(incident.answer === null ? [] : [['none', 'Take the answer back'] as const]),
+    ...(incident.answer === null ? [] : [['none', 'Remove the answer'] as const]),
   ]
   const choose = async (choice: Answer): Promise<void> => {
     if (isBusy) return

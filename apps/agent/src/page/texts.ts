@@ -66,8 +66,8 @@ export function refusedText({ refused }: OwnModel): string {
 export function damageText({ damage }: OwnModel): string {
   if (damage === null) return ''
   return damage === 'previous'
-    ? 'its model was damaged; the previous model judges'
-    : 'its model is damaged; retraining'
+    ? 'the model was damaged; using the previous model'
+    : 'the model is damaged; retraining'
 }
 
 /** "learning: 130 of about 400 flows, ready in about 2 days". @param device - its forecast is absent where no agent runs. */
@@ -92,7 +92,7 @@ export function stateText({
 
 function heldUpText(novelShare: number | null, model: Pick<OwnModel, 'state'> | null | undefined): string {
   if (model?.state === 'waiting') return 'waiting for memory: too many devices learn at once'
-  return `too many of its last flows were unusual (${Math.round(100 * (novelShare ?? 0))} %)`
+  return `too many recent flows were unusual (${Math.round(100 * (novelShare ?? 0))} %)`
 }
 
 function inText(hours: number): string {

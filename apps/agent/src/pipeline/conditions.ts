@@ -34,8 +34,8 @@ export function createSilence() {
       if (seconds <= limit) return null
       const minutes = Math.floor(seconds / 60)
       return haveOthersCome
-        ? `packets come, and no IP packet that can be read for ${minutes} minutes: are the mirror port, its encapsulation and the filter right?`
-        : `no packet has come for ${minutes} minutes: is the cable, the mirror port or the filter right?`
+        ? `packets arrive, but no readable IP packet for ${minutes} minutes; check the mirror port, its encapsulation and the filter`
+        : `no packet for ${minutes} minutes; check the cable, the mirror port and the filter`
     },
   }
 }
@@ -100,7 +100,7 @@ export function createPacketWarnings(
 
 /**
  * Watched devices that no model judges; that the state folder is the agent's alone; the recorder of the interface; that
- * packets come at all; made attacks that the agent sends itself.
+ * packets come at all; synthetic attacks that the agent sends itself.
  */
 type Cause = 'unjudged' | 'folder' | 'recorder' | 'silence' | 'self-test'
 

@@ -102,7 +102,7 @@ export type AgentCounters = ReturnType<typeof agentCounters>
 export const PACKET_METRICS: readonly Metric<AgentCounters>[] = [
   [
     'packets_total',
-    'Captured packets by what became of them.',
+    'Captured packets by fate.',
     ({ processed, droppedKernel, droppedAgent, droppedDuplicates, filtered }) => ({
       processed,
       dropped_kernel: droppedKernel,
@@ -112,10 +112,15 @@ export const PACKET_METRICS: readonly Metric<AgentCounters>[] = [
     }),
     'fate',
   ],
-  ['packets_not_in_flows_total', 'Processed packets in no flow.', ({ notInFlows }) => notInFlows, 'reason'],
+  [
+    'packets_not_in_flows_total',
+    'Processed packets that belong to no flow, by reason.',
+    ({ notInFlows }) => notInFlows,
+    'reason',
+  ],
   [
     'packets_doubtful_total',
-    'Copies, wrong IPv4 header checksums, TTLs that end.',
+    'Doubtful packets: duplicates, wrong IPv4 header checksums, expiring TTLs.',
     ({ check: { duplicatePackets, wrongChecksums, lastHopPackets } }) => ({
       duplicate: duplicatePackets,
       wrong_checksum: wrongChecksums,
@@ -125,7 +130,7 @@ export const PACKET_METRICS: readonly Metric<AgentCounters>[] = [
   ],
   [
     'packets_untimely_total',
-    'Packets out of the order of their times.',
+    'Packets with timestamps out of order.',
     ({ reordered, timestampBackwards, fromFuture }) => ({
       reordered,
       simultaneous: timestampBackwards,
@@ -133,24 +138,24 @@ export const PACKET_METRICS: readonly Metric<AgentCounters>[] = [
     }),
     'fate',
   ],
-  ['clock_steps_total', "Times that the packets' clock was set.", ({ clockSteps }) => clockSteps],
-  [
-    'capture_interruptions_total',
-    'Times that the recording was interrupted.',
-    ({ interruptions }) => interruptions,
-  ],
-  ['overloads_total', 'Times that packets were left out.', ({ overloads }) => overloads],
+  ['clock_steps_total', "Steps of the packets' clock.", ({ clockSteps }) => clockSteps],
+  ['capture_interruptions_total', 'Interruptions of the capture.', ({ interruptions }) => interruptions],
+  ['overloads_total', 'Overloads.', ({ overloads }) => overloads],
   [
     'self_tests_total',
-    'Made attacks that the agent sent itself.',
+    'Synthetic attacks of the self-test, by result.',
     ({ selfTests: { flagged, missed, notNoticed } }) => ({ flagged, missed, not_noticed: notNoticed }),
     'result',
   ],
-  ['flows_total', 'Flows begun.', ({ flows }) => flows],
-  ['flows_evicted_total', 'Flows ended early for want of room.', ({ evictedFlows }) => evictedFlows],
+  ['flows_total', 'Flows started.', ({ flows }) => flows],
+  [
+    'flows_evicted_total',
+    'Flows ended early because the flow table was full.',
+    ({ evictedFlows }) => evictedFlows,
+  ],
   [
     'verdicts_total',
-    'Verdicts by the rule that gave them.',
+    'Verdicts by rule.',
     ({ verdicts: { score, onePacket, notJudged } }) => ({
       score,
       one_packet: onePacket,
@@ -160,7 +165,7 @@ export const PACKET_METRICS: readonly Metric<AgentCounters>[] = [
   ],
   [
     'novel_total',
-    'Verdicts that a flow is new, by rule.',
+    'Verdicts "novel" by rule.',
     ({ novel: { score, onePacket } }) => ({ score, one_packet: onePacket }),
     'rule',
   ],
@@ -169,7 +174,7 @@ export const PACKET_METRICS: readonly Metric<AgentCounters>[] = [
 export const ALERT_METRICS: readonly Metric<AgentCounters['alerts']>[] = [
   [
     'alerts_total',
-    'Alerts by what became of them.',
+    'Alerts by fate.',
     ({ given, suppressed, folded, held, refused, told, incidentReports: incident }) => ({
       given,
       suppressed,
@@ -184,12 +189,12 @@ export const ALERT_METRICS: readonly Metric<AgentCounters['alerts']>[] = [
   ['output_delivered_total', 'Alerts delivered.', ({ delivered }) => delivered, 'output'],
   [
     'output_set_aside_total',
-    'Alerts that the receiver refused, each alone.',
+    'Alerts that the receiver refused individually.',
     ({ setAside }) => setAside,
     'output',
   ],
-  ['output_dropped_total', 'Alerts lost to a bound.', ({ dropped }) => dropped, 'output'],
-  ['output_waiting', 'Alerts that wait for an output.', ({ waiting }) => waiting, 'output'],
+  ['output_dropped_total', 'Alerts lost because a queue was full.', ({ dropped }) => dropped, 'output'],
+  ['output_waiting', 'Alerts waiting for an output.', ({ waiting }) => waiting, 'output'],
 ]
 
 export interface IncidentsReport {
@@ -201,26 +206,43 @@ export interface IncidentsReport {
 
 export const INCIDENT_METRICS: readonly Metric<IncidentsReport>[] = [
   ['incidents_open', 'Open incidents by level.', ({ open }) => open, 'level'],
-  ['incident_answers', 'Answers that hold, by answer.', ({ answers }) => answers.standing, 'answer'],
+  [
+    'incident_answers',
+    'Active answers to incidents, by answer.',
+    ({ answers }) => answers.standing,
+    'answer',
+  ],
   [
     'alerts_silenced_total',
-    'Alerts that only the EVE file has, for an answer.',
+    'Alerts that an answer mutes; only the EVE file has them.',
     ({ answers }) => answers.silencedAlerts,
   ],
   ['incidents_opened_total', 'Incidents reported as opened.', ({ rate }) => rate.opened],
-  ['incidents_per_day', 'Incidents a day that were not answered as an attack.', ({ rate }) => rate.perDay],
-  ['incidents_per_day_low', 'Its 95 % interval begins.', ({ rate }) => rate.interval?.low],
-  ['incidents_per_day_high', 'Its 95 % interval ends.', ({ rate }) => rate.interval?.high],
-  ['incidents_per_day_allowed', 'Of the budget.', ({ rate }) => rate.allowedPerDay],
+  ['incidents_per_day', 'Incidents per day, without those answered as an attack.', ({ rate }) => rate.perDay],
+  [
+    'incidents_per_day_low',
+    'Lower end of the 95 % interval of incidents per day.',
+    ({ rate }) => rate.interval?.low,
+  ],
+  [
+    'incidents_per_day_high',
+    'Upper end of the 95 % interval of incidents per day.',
+    ({ rate }) => rate.interval?.high,
+  ],
+  [
+    'incidents_per_day_allowed',
+    'Incidents per day that the budget allows.',
+    ({ rate }) => rate.allowedPerDay,
+  ],
   [
     'remote_answers_total',
-    'Answers to incidents by MQTT, by what became of them.',
+    'Answers to incidents received by MQTT, by fate.',
     ({ answers }) => answers.remote,
     'fate',
   ],
   [
     'flows_answered_normal_total',
-    'Flows novel to the model in force that an answer made normal.',
+    'Flows that an answer "normal" made normal, and that the active model finds novel.',
     ({ answers }) => answers.normalFlows,
   ],
 ]
@@ -247,7 +269,7 @@ interface CountedParts {
   readonly budget: BudgetReport | null
   readonly incidents: IncidentsReport | null
   readonly evidence: ReturnType<Evidence['report']> | null
-  /** Made attacks that the agent has sent itself. */
+  /** Synthetic attacks that the agent has sent itself. */
   readonly selfTests: SelfTestCounts
   readonly watcher: Watcher
   readonly alerts: ReturnType<AlertPipeline['totals']>

@@ -142,8 +142,8 @@ function readyText(
 /** @param isJudged - by its contacts alone, since it has too few flows. */
 function noModelText(isJudged: boolean): string {
   return isJudged
-    ? 'too few flows for a model of it, which is made as more come'
-    : 'no model could be made of its flows yet, so nothing judges them'
+    ? 'too few flows for its own model; training starts after more flows'
+    : 'training on its flows has not succeeded yet, so its flows are not judged'
 }
 
 /** null where devices are not kept, or their vendors not asked for. */

@@ -93,7 +93,7 @@ export function readModels(settings: Settings): GivenModels {
   }
   if (contract.featureSet === 'flow-summary' && settings.learning !== null) {
     throw new UsageError(
-      `${model ?? Object.values(models?.files ?? {})[0]}: is of flow summaries, whose models cannot learn on; leave learning out`,
+      `${model ?? Object.values(models?.files ?? {})[0]}: uses flow-summary rows, and such models cannot learn online; remove learning`,
     )
   }
   if (contract.featureSet === 'rows') {
@@ -249,7 +249,7 @@ function openOneModel(
     replace(next) {
       if (budget !== null) {
         throw new UsageError(
-          'budget: its threshold is of the model before; restart the agent for the new one',
+          'budget: its threshold belongs to the previous model; restart the agent to use the new one',
         )
       }
       before = now

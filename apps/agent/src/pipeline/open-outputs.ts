@@ -134,9 +134,9 @@ export async function startDeliveries(
             `${message}: refuses ${lines.length === 1 ? 'an alert' : `${lines.length} alerts`} (${idsOf(lines)}); set aside and not sent again, see ${settings.eve}`,
           ),
         onCommitError: (error) => {
-          const how = `how far ${output.name} has got`
-          if (error === null) log.info(`${settings.state}: ${how} is kept again`)
-          else log.warn(`${error.message}; ${how} is not kept, trying again`)
+          const how = `the delivery position of ${output.name}`
+          if (error === null) log.info(`${settings.state}: ${how} is saved again`)
+          else log.warn(`${error.message}; ${how} is not saved; retrying`)
         },
       }),
     )

@@ -320,7 +320,7 @@ export class Overload {
       this.#entered = { millis: now, shedBefore: this.#options.shedPackets() }
       this.#patienceSeconds = LEAST_PATIENCE_SECONDS
       this.#options.onEntered(
-        `overload entered: ${why}; flows are left out, and their packets counted as dropped by the agent`,
+        `overload entered: ${why}; the agent skips flows and counts their packets as dropped`,
       )
     }
     this.#steps = Math.max(this.#steps, Math.min(most, this.#steps + by))
@@ -335,7 +335,7 @@ export class Overload {
     this.#entered = null
     const seconds = Math.round((this.#options.monotonicMillis() - millis) / 1000)
     const packets = this.#options.shedPackets() - shedBefore
-    this.#options.onLeft(`overload ${how} after ${seconds} s: ${packets} packets were left out`, packets)
+    this.#options.onLeft(`overload ${how} after ${seconds} s: ${packets} packets were dropped`, packets)
   }
 
   #noteCalm(seconds: number): void {

@@ -49,7 +49,7 @@ export function createReload(options: ReloadOptions): () => Promise<void> {
   }
   return async () => {
     const kept = (what: string) => (error: unknown) =>
-      log.warn(`${error instanceof Error ? error.message : error}; the old ${what} stays in force`)
+      log.warn(`${error instanceof Error ? error.message : error}; the old ${what} stays active`)
     await readSettings().catch(kept('configuration'))
     await Promise.resolve().then(readGiven).catch(kept('model'))
   }

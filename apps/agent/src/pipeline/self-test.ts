@@ -1,5 +1,5 @@
 /**
- * SelfTest: made attacks of every watched device, every few minutes, from frame to alert.
+ * SelfTest: synthetic attacks of every watched device, every few minutes, from frame to alert.
  *
  *     made frames → decoder → flow table → the verdict of the model in force → alert → an output that keeps nothing
  *
@@ -150,7 +150,7 @@ export class SelfTest {
         // its flow table may be in any state; real frames would end the agent in the same way
         this.#probe = null
         const why = error instanceof Error ? error.message : error
-        this.#noteMissed(device?.key ?? '', `a made attack fails: ${why}`)
+        this.#noteMissed(device?.key ?? '', `a synthetic attack fails: ${why}`)
       }
       this.#report()
     }
@@ -186,7 +186,7 @@ export class SelfTest {
     } else {
       const { attack, size } = sized
       const what = `${attack.title}, ${size} ${attack.unit}`
-      this.#noteMissed(key, `a made attack (${what}) is not flagged by model ${model}`)
+      this.#noteMissed(key, `a synthetic attack (${what}) is not flagged by model ${model}`)
     }
   }
 
@@ -224,7 +224,7 @@ export class SelfTest {
     if (signal.aborted) throw STOPPED
   }
 
-  /** What decides on a device's made attacks; a budget may change the threshold. null where there is no model yet. */
+  /** What decides on a device's synthetic attacks; a budget may change the threshold. null where there is no model yet. */
   #placeOf(device: TestedDevice | null): string | null {
     const inForce = this.#options.decider.modelOf(device?.key ?? '')
     if (inForce === null) return null
@@ -240,11 +240,11 @@ export class SelfTest {
   #noteBlind(model: string, key: string): void {
     this.#counts.notNoticed++
     if (this.#tested.has(key)) {
-      this.#noteMissed(key, `model ${model} notices no made attack, though one was flagged before`)
+      this.#noteMissed(key, `model ${model} notices no synthetic attack, though one was flagged before`)
       return
     }
     if (this.#warnings.has(model)) return
-    const warning = `model ${model}${key === '' ? '' : ` (device ${key})`} notices no made attack of any kind, so it may miss real ones too; train it with more traffic`
+    const warning = `model ${model}${key === '' ? '' : ` (device ${key})`} notices no synthetic attack of any kind, so it may miss real ones too; train it with more traffic`
     this.#warnings.set(model, warning)
     this.#options.onBlind(warning)
   }
@@ -270,7 +270,7 @@ export class SelfTest {
       return
     }
     const [key, why] = first
-    const others = this.#missed.size === 1 ? '' : `; so it is with ${this.#missed.size - 1} more`
+    const others = this.#missed.size === 1 ? '' : `; ${this.#missed.size - 1} more devices failed too`
     this.#options.onResult(`${key === '' ? '' : `device ${key}: `}${why}${others}`)
   }
 }

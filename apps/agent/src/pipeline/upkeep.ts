@@ -13,12 +13,12 @@ import type { Alerting } from './open-alerting.js'
 import { SelfTest } from './self-test.js'
 import type { Watching } from './watching.js'
 
-/** Ticks between two rounds of made attacks. */
+/** Ticks between two rounds of synthetic attacks. */
 const SELF_TEST_TICKS = 180
 const FIRST_SELF_TEST_TICKS = 10
 const OTHER_TIME_TICKS = 10
 const OTHER_TIME =
-  'the packets of standard input are not of now, so they count as a recording: no silence is noticed, and no made attack is sent; if they are live, set the clock of the machine that records'
+  'the packets of standard input are not current, so they count as a recording: the agent reports no silence and sends no synthetic attack; if they are live, set the clock of the recording machine'
 /** Packets in which copies and wrong checksums are looked for at a time. */
 const CHECKED_PACKETS = 1000
 

@@ -42,7 +42,7 @@ export function serviceNotifier(
     /** The settings are read again; `ready` follows. */
     reloading: () =>
       tell('RELOADING=1', `MONOTONIC_USEC=${Math.round(Number(process.hrtime.bigint() / 1000n))}`),
-    stopping: () => tell('STOPPING=1', 'STATUS=bringing out what is there'),
+    stopping: () => tell('STOPPING=1', 'STATUS=flushing open flows'),
     /** Feeds the watchdog, where there is one, unless the pipeline is stuck. Returns what ends it. */
     feed(isStuck: (patienceMillis: number) => boolean): () => void {
       if (!isWatched) return () => undefined

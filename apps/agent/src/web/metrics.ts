@@ -37,23 +37,27 @@ export interface Metrics {
 }
 
 const AGENT_METRICS: readonly Metric<AgentSnapshot>[] = [
-  ['overloaded', 'Whether packets are left out now.', ({ overloaded }) => Number(overloaded)],
+  [
+    'overloaded',
+    '1 while the agent drops packets to limit its load.',
+    ({ overloaded }) => Number(overloaded),
+  ],
   [
     'degraded',
-    'Whether the agent does not watch as it should (see /healthz).',
+    '1 while the agent is degraded; /healthz has the reasons.',
     ({ degraded }) => Number(degraded.length > 0),
   ],
   ['flows_open', 'Open flows.', ({ openFlows }) => openFlows],
-  ['flows_open_limit', 'Open flows that there is room for.', ({ maximumFlows }) => maximumFlows],
+  ['flows_open_limit', 'Maximum number of open flows.', ({ maximumFlows }) => maximumFlows],
   [
     'output_up',
-    'Whether the last delivery went well.',
+    '1 if the last delivery succeeded.',
     ({ outputs }) => Object.fromEntries(outputs.map(({ name, works }) => [name, Number(works)])),
     'output',
   ],
   [
     'devices_new_total',
-    'Devices found new by what became of them.',
+    'New devices by fate.',
     ({ counters: { devices, alerts } }) => {
       if (devices === null) return null
       const { found, evicted, refused, untold } = devices
@@ -61,10 +65,10 @@ const AGENT_METRICS: readonly Metric<AgentSnapshot>[] = [
     },
     'fate',
   ],
-  ['spool_up', 'Whether alerts can be kept.', ({ spoolWorks }) => Number(spoolWorks)],
-  ['memory_resident_bytes', 'Resident memory.', ({ residentBytes }) => residentBytes],
-  ['memory_limit_bytes', 'The ceiling on it.', ({ memoryLimitBytes }) => memoryLimitBytes],
-  ['capture_lag_seconds', 'From the latest packet to now.', ({ lagSeconds }) => lagSeconds],
+  ['spool_up', '1 if alerts can be saved in the state folder.', ({ spoolWorks }) => Number(spoolWorks)],
+  ['memory_resident_bytes', 'Resident memory in bytes.', ({ residentBytes }) => residentBytes],
+  ['memory_limit_bytes', 'Limit on resident memory in bytes.', ({ memoryLimitBytes }) => memoryLimitBytes],
+  ['capture_lag_seconds', 'Seconds from the latest packet to now.', ({ lagSeconds }) => lagSeconds],
 ]
 
 export function createMetrics(snapshot: () => AgentSnapshot): Metrics {

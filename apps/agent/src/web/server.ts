@@ -90,9 +90,7 @@ export async function startServer(
   server.setTimeout(PATIENCE_MILLIS)
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
-      reject(
-        new ListenError(`listen.${error.code}`, `${host}:${port}: cannot listen there: ${adviceOn(error)}`),
-      )
+      reject(new ListenError(`listen.${error.code}`, `${host}:${port}: cannot listen: ${adviceOn(error)}`))
     })
     server.listen(port, host, resolve)
   })
@@ -119,11 +117,11 @@ function oldestOfMost(sockets: ReadonlySet<Socket>): Socket {
 function adviceOn({ code, message }: NodeJS.ErrnoException): string {
   switch (code) {
     case 'EADDRINUSE':
-      return 'something else does already; choose another port'
+      return 'port in use; choose another port'
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return 'this machine has no such address; choose one that it has, such as 127.0.0.1'
+      return 'not an address of this machine; choose another, such as 127.0.0.1'
     case 'EACCES':
       return 'permission denied; choose a port above 1023'
     default:
@@ -154,6 +152,6 @@ export function healthOf({
     .filter(([, count]) => count > 0)
     .map(([name, count]) => `${name} refused ${count} ${count === 1 ? 'alert' : 'alerts'}; see the log`)
   // a restart would not help, so it is no fault
-  if (overloaded) notes.push(`overloaded: packets are left out, ${counters.droppedAgent} in this run`)
+  if (overloaded) notes.push(`overloaded: the agent drops packets, ${counters.droppedAgent} in this run`)
   return { isWell: faults.length === 0, reasons: [...faults, ...warnings, ...notes] }
 }

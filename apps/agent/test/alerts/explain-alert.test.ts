@@ -105,7 +105,7 @@ describe('an explanation', () => {
       nearestBytes: null,
       reason: 'no-comparison',
       summary: expect.stringMatching(
-        /: unlike normal flows; the model keeps none to compare it with; rarer than 1 flow in 1,000$/,
+        /: unlike normal flows; the model stores no normal flow for comparison; rarer than 1 flow in 1,000$/,
       ),
     })
     const saved = modelOf({ detector: 'nearest', m: 30 })
@@ -122,7 +122,7 @@ describe('an explanation', () => {
       nearestBytes: null,
       reason: 'rule',
       summary:
-        'one packet of tcp between 02:00:00:00:00:0a and 198.51.100.1, port 443: no flow of a single packet to this service was seen in training (7 more like it)',
+        'one packet of tcp between 02:00:00:00:00:0a and 198.51.100.1, port 443: training had no single-packet flow to this service (7 more like it)',
     })
   })
 
@@ -344,6 +344,6 @@ it('nothing is said of features that gain nothing: the flow is unlike normal one
   expect(features).toEqual([])
   expect(reason).toBe('whole')
   expect(summary).toMatch(
-    /: unlike normal flows as a whole, no single feature makes the difference; rarer than 1 flow in 1,000$/,
+    /: differs from normal flows as a whole; no single feature explains the difference; rarer than 1 flow in 1,000$/,
   )
 })

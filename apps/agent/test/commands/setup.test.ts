@@ -62,14 +62,14 @@ describe('by flags', () => {
       listen: { host: '127.0.0.1', port: 9477 },
     })
     expect(stdout).toContain(`${config} was written.`)
-    expect(stdout).not.toContain('There is no interface')
+    expect(stdout).not.toContain('does not exist now')
     expect(stdout).toContain(`oddflow-agent dashboard-link -c ${config}`)
     // root may not run what the last lines say
     expect(stdout.includes('-o oddflow -g oddflow')).toBe(userId() === 0)
     const away = await setup(['-c', config, '--yes', '--replace', '--interface', 'away0'])
     expect(away).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining('There is no interface away0 now'),
+      stdout: expect.stringContaining('Interface away0 does not exist now'),
     })
   })
 

@@ -124,7 +124,10 @@ describe('--check-config', () => {
       /mqtt: the password goes to broker\.lan unencrypted; use mqtts/,
     ],
     [{ outputs: `[{ kind: mqtt, url: 'mqtts://broker.lan', passwordFile: token }]` }, null],
-    [{ listen: '0.0.0.0:9477' }, /listen 0\.0\.0\.0:9477: whoever reaches this address can read \/metrics/],
+    [
+      { listen: '0.0.0.0:9477' },
+      /listen 0\.0\.0\.0:9477: anyone who reaches this address can read \/metrics/,
+    ],
     [{ listen: "'[::]:9477'", dashboard: '{}' }, /listen :::9477: the dashboard's token and cookie go over/],
     [{ listen: '192.0.2.1:9477' }, /listen 192\.0\.2\.1/],
     [{ listen: 'localhost:9477', dashboard: '{}' }, null],
@@ -170,7 +173,7 @@ describe('depth and aliases', () => {
   it('are refused at their place, however much of them there is', () => {
     const before = process.cpuUsage()
     expect(parseConfig(nested('[', 500_000)).errors).toEqual([
-      { line: 1, column: 19, message: 'is nested deeper than 16 levels, the most that is read' },
+      { line: 1, column: 19, message: 'is nested deeper than 16 levels, the maximum' },
     ])
     for (const text of [
       nested('{a: ', 200_000),
@@ -182,9 +185,7 @@ describe('depth and aliases', () => {
       expect(error?.message, text.slice(0, 20)).toMatch(/deeper than 16 levels/)
     }
     const aliases = parseConfig(`a: &a 1\nb: [${'*a,'.repeat(300_000)}]`)
-    expect(aliases.errors).toEqual([
-      { line: 2, column: 305, message: 'more than 100 aliases, the most that is read' },
-    ])
+    expect(aliases.errors).toEqual([{ line: 2, column: 305, message: 'more than 100 aliases, the maximum' }])
     expect(process.cpuUsage(before).user).toBeLessThan(10e6)
   })
 

@@ -41,10 +41,10 @@ describe('a configuration', () => {
     ],
     ['outputs: [{kind: webhook, url: "file:///etc/passwd"}]\n', [/^1:27: outputs\[0\]\.url: /]],
     ['outputs: [{kind: pigeon}]\n', [/^1:11|^1:12/]],
-    ['model: a\nmodel: b\n', [/^2:1: a key that stands here already$/]],
-    ['fold: { seconds: 1, seconds: 2 }\n', [/^1:21: a key that stands here already$/]],
+    ['model: a\nmodel: b\n', [/^2:1: duplicate key$/]],
+    ['fold: { seconds: 1, seconds: 2 }\n', [/^1:21: duplicate key$/]],
     ['model: "a\n', [/^\d+:\d+: /]],
-    ['model: a\n---\nmodel: b\n', [/^2:1: expected one document; remove "---"/]],
+    ['model: a\n---\nmodel: b\n', [/^2:1: expected one document, found "---"/]],
     ['- a\n', [/^1:1: expected keys with values/]],
     ['a\n', [/^1:1: expected keys with values/]],
     [
@@ -129,7 +129,7 @@ describe('settings', () => {
       )
     }
     expect(() => features('{ set: flow-summary }', 'learning: { online: true }\n')).toThrow(
-      /:4:\d+: models.features.set: models of flow-summary cannot learn on; give iat-size/,
+      /:4:\d+: models.features.set: flow-summary models cannot learn online; use iat-size/,
     )
   })
 
@@ -153,7 +153,7 @@ describe('settings', () => {
       shadowAgrees: true,
     })
     expect(() => settings(`${base}learning: { online: true }\n`)).toThrow(
-      /:4:1: learning: models that are made here learn on/,
+      /:4:1: learning: only models made here learn online/,
     )
   })
 
@@ -181,7 +181,7 @@ describe('settings', () => {
     ],
     [
       'interface: eth0\neve: e\nstate: s\nmodels: {}\nbudget: { falseAlertsPerDay: 1, calibration: c }\n',
-      /:5:\d+: budget.calibration: is of one model/,
+      /:5:\d+: budget.calibration: belongs to one model/,
     ],
   ])('%j is refused, since models are made here', (text, expected) => {
     expect(() => settings(text)).toThrow(expected)

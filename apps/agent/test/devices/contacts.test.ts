@@ -193,7 +193,7 @@ describe('a flood of 100,000 made-up peers against a watched device', () => {
     }
     for (let hour = 0; hour < 48; hour++) flood(now + hour * HOUR, 1000 * (hour + 1))
     expect(facts('contacts-full')).toEqual([
-      expect.stringMatching(/^More peers contacted 192\.168\.0\.23 than are remembered: /),
+      expect.stringMatching(/^More peers contacted 192\.168\.0\.23 than the agent can store: /),
     ])
     expect(watch.warnings()).toEqual([
       expect.stringMatching(/^first contacts are incomplete: more contacts of one watched device /),
@@ -253,7 +253,7 @@ describe('contacts', () => {
         show({ n, isFromDevice: true, port: 443, atMicros: now + (2 * n + hour) * HOUR }, USED)
     }
     expect(facts('contacts-full')).toEqual([
-      expect.stringMatching(/^More usual peers are contacted by 192\.168\.0\.23 than are remembered: /),
+      expect.stringMatching(/^192\.168\.0\.23 regularly contacts more peers than the agent can store: /),
     ])
   })
 

@@ -161,7 +161,7 @@ describe('a running agent', () => {
   it('keeps its folder to itself while it says nothing, or is stopped', async () => {
     const control = await openControlSocket(folder)
     await expect(openControlSocket(folder)).rejects.toThrow(/another agent uses this folder/)
-    await expect(askDevices(folder)).rejects.toThrow(/about to begin or to end/)
+    await expect(askDevices(folder)).rejects.toThrow(/starting or stopping/)
     await control.close()
 
     const child = spawn(process.execPath, [

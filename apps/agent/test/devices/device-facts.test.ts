@@ -311,7 +311,7 @@ describe('an address', () => {
     expect(told).toEqual([
       {
         rule: 'address-taken',
-        fact: '192.168.0.23 was the address of 00:16:3e:00:00:17 until 60 min ago, and is used by 00:16:3e:00:00:63 now, a device first seen 1 s ago',
+        fact: '192.168.0.23 belonged to 00:16:3e:00:00:17 until 60 min ago and is now used by 00:16:3e:00:00:63, a device first seen 1 s ago',
         isOfResponder: false,
       },
     ])
@@ -376,7 +376,7 @@ describe('an address', () => {
       const [by, beyond] =
         senders === 1
           ? ['00:16:3e:00:03:e8, which had 16 before', 5001 - 16]
-          : ['many senders, one of them .*, more than are remembered', 5000 - 1024 + 2]
+          : ['many senders, one of them .*, more than the agent can store', 5000 - 1024 + 2]
       expect(floods).toEqual([
         expect.stringMatching(`^16 addresses were claimed .* by ${by}$`),
         expect.stringMatching(`^${beyond} addresses were claimed .* by ${by}$`),
@@ -552,7 +552,7 @@ describe('a sweep by ARP', () => {
     }
     const sweeps = flood.told.filter(({ rule }) => rule === 'host-scan')
     expect(sweeps).toHaveLength(5)
-    expect(sweeps[4]?.fact).toMatch(/; there are more such alerts within this minute$/)
+    expect(sweeps[4]?.fact).toMatch(/; more such alerts follow within this minute$/)
   })
 })
 
@@ -574,14 +574,14 @@ describe('a first contact of a watched device', () => {
     expect(known.told).toEqual([
       {
         rule: 'first-contact',
-        fact: '192.168.0.23 contacted 93.184.7.0 (tcp port 443) for the first time; nothing of the kind was new for 2 days',
+        fact: '192.168.0.23 contacted 93.184.7.0 (tcp port 443) for the first time; no new contact of this kind for 2 days',
         isOfResponder: false,
       },
     ])
     const other = settled()
     other.watch.verdict(flow(-7, 23, 22, other.now, MANY), false)
     expect(other.told.map(({ fact }) => fact)).toEqual([
-      '192.168.0.23 was contacted by 93.184.7.0 (tcp port 22) for the first time; nothing of the kind was new for 2 days',
+      '192.168.0.23 was contacted by 93.184.7.0 (tcp port 22) for the first time; no new contact of this kind for 2 days',
     ])
     expect(other.watch.report().facts).toMatchObject({ firstContacts: 1, firstContactAlerts: 1 })
   })
@@ -635,7 +635,7 @@ describe('connections of a peer that is new to a service', () => {
     expect(told.filter(({ rule }) => rule === 'password-guessing')).toEqual([
       {
         rule: 'password-guessing',
-        fact: '192.168.0.23 had 5 connections (tcp port 22) in 4 s from 192.168.0.66, which had never used this service: passwords may be guessed',
+        fact: '192.168.0.23 had 5 connections (tcp port 22) in 4 s from 192.168.0.66, which had never used this service: possible password guessing',
         isOfResponder: true,
       },
       expect.objectContaining({ fact: expect.stringContaining('had 20 connections') }),

@@ -70,9 +70,9 @@ describe('a flood of requests', () => {
       [undefined, 'udp'],
     ] as const) {
       expect(toldOf(each(20_000, (i) => [request(i, flags)]))).toEqual([
-        `192.168.0.23 was sent 512 requests (${name} port 80) in 1 s that became no connection`,
-        `192.168.0.23 was sent 2048 requests (${name} port 80) in 1 s that became no connection`,
-        `192.168.0.23 was sent 8192 requests (${name} port 80) in 2 s that became no connection`,
+        `192.168.0.23 received 512 requests (${name} port 80) in 1 s that did not become connections`,
+        `192.168.0.23 received 2048 requests (${name} port 80) in 1 s that did not become connections`,
+        `192.168.0.23 received 8192 requests (${name} port 80) in 2 s that did not become connections`,
       ])
     }
   })
@@ -209,8 +209,8 @@ describe('a tunnel through DNS', () => {
 
   it('is told at 32 different long names of a device within a minute, and at four times as many', () => {
     expect(toldOf(200, 100)).toEqual([
-      '53 192.168.0.23 asked 203.0.113.53 for 32 different DNS names of 100 or more characters in 3 s: data may leave inside DNS queries',
-      '53 192.168.0.23 asked 203.0.113.53 for 128 different DNS names of 100 or more characters in 13 s: data may leave inside DNS queries',
+      '53 192.168.0.23 asked 203.0.113.53 for 32 different DNS names of 100 or more characters in 3 s: possible DNS tunnel',
+      '53 192.168.0.23 asked 203.0.113.53 for 128 different DNS names of 100 or more characters in 13 s: possible DNS tunnel',
     ])
     expect(toldOf(200, 100, { deviceOf: (i) => i % 3 }).map((text) => text.slice(3, 15))).toEqual(
       ['192.168.0.24', '192.168.0.23', '192.168.0.25'].sort(),
@@ -252,13 +252,13 @@ it('a flood has the fact at once, while all devices are new as well: over UDP of
   expect(told).toEqual([])
   watch.packets(createFrameBatch(0), batchOf(each(600, (i) => [request(i, SYN)])))
   expect(told).toEqual([
-    'request-flood true 80: 192.168.0.23 was sent 512 requests (tcp port 80) in 1 s that became no connection',
+    'request-flood true 80: 192.168.0.23 received 512 requests (tcp port 80) in 1 s that did not become connections',
   ])
   const mac = new Uint8Array(6)
   watch.verdict(sampleRecord(23, { initiatorMac: mac, startMicros: START }), false)
   watch.clockSet(0)
   watch.packets(createFrameBatch(0), batchOf(each(600, (i) => [request(1000 + i)])))
   expect(told.slice(1)).toEqual([
-    'request-flood true 80: 192.168.0.23 was sent 512 requests (udp port 80) in 1 s that became no connection',
+    'request-flood true 80: 192.168.0.23 received 512 requests (udp port 80) in 1 s that did not become connections',
   ])
 })

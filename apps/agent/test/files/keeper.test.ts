@@ -44,10 +44,10 @@ it('tells of a failure once, writes again, and tells when it is over', async () 
   state.changes = 1
   await keeper.save()
   await keeper.save()
-  expect(lines).toEqual(['names.json: the disk is full; names are not kept, trying again'])
+  expect(lines).toEqual(['names.json: the disk is full; names are not saved; retrying'])
   expect(keeper.isTroubled).toBe(true)
   isFull = false
   await keeper.save()
-  expect(lines.slice(1)).toEqual(['names are kept again'])
+  expect(lines.slice(1)).toEqual(['names are saved again'])
   expect(keeper.isTroubled).toBe(false)
 })

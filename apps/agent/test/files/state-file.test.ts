@@ -356,8 +356,8 @@ it('a folder of the state folder that is a link or a file is set aside, and one 
   const log = keepingLog()
   for (const name of ['models', 'spool']) await makeStateFolder(nodeFileSystem, join(folder, name), log)
   expect(log.lines).toEqual([
-    expect.stringContaining('models: is no folder'),
-    expect.stringContaining('spool: is no folder'),
+    expect.stringContaining('models: is not a folder'),
+    expect.stringContaining('spool: is not a folder'),
   ])
   expect(readdirSync(folder).sort()).toEqual(['models', 'models.damaged', 'spool', 'spool.damaged'])
   expect(lstatSync(join(folder, 'models')).isDirectory()).toBe(true)

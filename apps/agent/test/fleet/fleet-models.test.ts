@@ -107,7 +107,11 @@ describe('a bad model', () => {
       () => offerOf(7, models.otherContract),
       /featureSet: the model expects flow-summary/,
     ],
-    ['that notices nothing', () => offerOf(7, models.flagsNothing), /notices no made attack of any kind/],
+    [
+      'that notices nothing',
+      () => offerOf(7, models.flagsNothing),
+      /notices no synthetic attack of any kind/,
+    ],
     [
       'that flags everything',
       () => offerOf(7, models.flagsAll),

@@ -113,9 +113,7 @@ describe.runIf(hasNatsServer)('models over a server', () => {
       },
     )
     // nobody has set the server up yet
-    await expect
-      .poll(() => log.lines.join(), { timeout: 20_000 })
-      .toContain('models of the fleet do not come')
+    await expect.poll(() => log.lines.join(), { timeout: 20_000 }).toContain('cannot receive fleet models')
     const manager = await jetstreamManager(admin)
     await manager.streams.add({
       name: `KV_${MODELS_BUCKET}`,
@@ -127,7 +125,7 @@ describe.runIf(hasNatsServer)('models over a server', () => {
     })
     await manager.streams.add({ name: 'KV_oddflow-model-states', subjects: ['$KV.oddflow-model-states.*'] })
     await expect.poll(async () => (await state())?.stage, { timeout: 20_000 }).toBe('none')
-    expect(log.lines.join()).toContain('models of the fleet come again')
+    expect(log.lines.join()).toContain('receiving fleet models again')
     await offer(7, models.good)
     await expect
       .poll(state, { timeout: 20_000 })

@@ -155,7 +155,7 @@ describe('a snooze', () => {
     const { book, folder, at } = await openBook()
     const { said } = await book.answer({ incident: id(1), answer: 'snooze', hours: 2 })
     expect(said).toEqual([
-      `Until 2023-11-15T00:13 UTC incidents of kind unusual-flows of Camera at the door (192.168.0.1) are not reported.`,
+      `Incidents of kind unusual-flows of Camera at the door (192.168.0.1) are not reported until 2023-11-15T00:13 UTC.`,
     ])
     expect(book.mutedBy({ key: device, kind: 'unusual-flows' })).toBe('snooze')
     expect(book.mutedBy({ key: device, kind: 'scan' })).toBeNull()
@@ -274,7 +274,7 @@ describe('"this is normal"', () => {
     const [name] = readdirSync(join(folder, 'answers'))
     writeFileSync(join(folder, 'answers', name as string), 'damaged')
     const last = await openBook({ folder })
-    expect(last.log.lines.join()).toMatch(/is damaged; the model of an answer is made again/)
+    expect(last.log.lines.join()).toMatch(/is damaged; the model of this answer is being rebuilt/)
     const mended = last.book.judging(deciderOf(models[1] as SavedModel, 'fedcba9876543210'), null)
     expect(rows.every((row) => isNovel(mended, row))).toBe(true)
     last.book.tick()
@@ -288,7 +288,7 @@ describe('"this is normal"', () => {
     for (const row of unusual(17, 3)) for (const n of [1, 2]) note(n, row)
     await book.answer({ incident: id(1), answer: 'attack' })
     await expect(book.answer({ incident: id(2), answer: 'normal' })).rejects.toThrow(
-      /incident 00000000, with the same peer and service, was answered "attack"; take that answer back first/,
+      /incident 00000000, with the same peer and service, was answered "attack"; remove that answer first/,
     )
     await book.answer({ incident: id(1), answer: 'none' })
     await book.answer({ incident: id(2), answer: 'normal' })
@@ -328,7 +328,7 @@ describe('"this is normal"', () => {
     const faults = noFaults()
     const { book, note, folder } = await openBook({ files: faultyFiles(faults) })
     const decider = book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'), null)
-    await expect(book.answer({ incident: id(1), answer: 'normal' })).rejects.toThrow(/not kept any more/)
+    await expect(book.answer({ incident: id(1), answer: 'normal' })).rejects.toThrow(/no longer stored/)
     const rows = unusual(17, 3)
     for (const row of rows) note(1, row)
     for (const kind of ['write', 'rename']) {
@@ -369,7 +369,7 @@ describe('an update by an answer', () => {
 
   it('is refused where a kind of attack would be seen at no size', () => {
     expect(() => acceptRows(job(rowsOfMadeScan()))).toThrow(
-      /would no longer notice these made attacks of any size: .*scan of one host/,
+      /would no longer notice these synthetic attacks of any size: .*scan of one host/,
     )
   })
 

@@ -130,7 +130,7 @@ describe('evidence', () => {
     sent.note(0, { initiatorBytes: 2_000_000 })
     expect(sent.reported[0]?.incident).toMatchObject({ kind: 'upload' })
     expect(sent.reported[0]?.incident.summary).toMatch(
-      /^02:00:00:00:00:0a \(.*\) sent 2 MB in .* s, in one unusual flow to .*; its usual flow most like it sent 4 kB\./,
+      /^02:00:00:00:00:0a \(.*\) sent 2 MB in .* s, in one unusual flow to .*; the most similar usual flow sent 4 kB\./,
     )
     const received = gathering([], nearest)
     received.note(0, { responderBytes: 2_000_000 })

@@ -155,7 +155,7 @@ describe('packets that a stopped recorder leaves', () => {
 
   it('are told as at most so many where the kernel counts others too, or the recorder says nothing', async () => {
     const left = (name: string, most: number): string[] => [
-      `interface ${name}: at most ${most} packets were left in the kernel's buffer and are in no counter`,
+      `interface ${name}: at most ${most} packets stayed in the kernel's buffer and are not counted`,
     ]
     const counts = told(PACKETS, PACKETS + 120, 20)
     const all = { processed: PACKETS, drops: 20 }

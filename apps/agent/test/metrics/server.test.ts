@@ -114,7 +114,7 @@ it('health names what is wrong, and what a receiver refused', () => {
   const droppedAgent = { ...snapshot.counters, droppedAgent: 7 }
   expect(healthOf({ ...snapshot, overloaded: true, counters: droppedAgent })).toEqual({
     isWell: true,
-    reasons: ['overloaded: packets are left out, 7 in this run'],
+    reasons: ['overloaded: the agent drops packets, 7 in this run'],
   })
   const ill = { ...snapshot, spoolWorks: false, outputs: [{ name: 'hub', works: false }] }
   expect(healthOf(ill)).toEqual({

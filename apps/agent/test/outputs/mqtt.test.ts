@@ -308,7 +308,7 @@ describe('a broker that denies', () => {
     await connections.stop()
     expect(trouble).toBe(null)
     expect(connections.versions).toEqual([5, 4])
-    expect(told.lines.join('\n')).toMatch(/knows no MQTT 5; .* counts as delivered/)
+    expect(told.lines.join('\n')).toMatch(/does not support MQTT 5; .* counts as delivered/)
   })
 
   it('more unacknowledged publishes than its receive maximum gets no more', async () => {

@@ -304,7 +304,7 @@ while True:
     const texts = got.map((line) => line.replace(/^(<\d+>).*?oddflow-agent/, '$1'))
     expect(texts.sort()).toEqual([
       '<27>: Camera (192.0.2.23): scan (high): two lines [incident cb12ab34]',
-      '<28>: 192.0.2.10: flow unlike the normal ones: unlike normal flows',
+      '<28>: 192.0.2.10: unusual flow: unlike normal flows',
       '<28>: Camera (192.0.2.23): scan (medium): Camera (192.0.2.23) was contacted on 16 ports in 1 s by 192.0.2.66. [incident cb12ab34]',
       '<29>: Camera (192.0.2.23): scan is over (medium): Camera (192.0.2.23) was contacted on 16 ports in 1 s by 192.0.2.66. [incident cb12ab34]',
     ])

@@ -139,7 +139,7 @@ describe('overload', () => {
       expect(overload.times).toBe(1)
       expect(said).toHaveLength(2)
       expect(said[0]).toMatch(/^overload entered: the kernel's buffer is \d+ % full; /)
-      expect(said[1]).toMatch(/^overload left after \d+ s: \d{5,} packets were left out$/)
+      expect(said[1]).toMatch(/^overload left after \d+ s: \d{5,} packets were dropped$/)
       expect(said[1]).toContain(` ${machine.shed} packets`)
     }
   })
@@ -201,7 +201,7 @@ describe('overload', () => {
     overload.end()
     overload.end()
     expect(said).toHaveLength(2)
-    expect(said[1]).toMatch(/^overload ended by the end of the run after \d+ s: \d+ packets were left out$/)
+    expect(said[1]).toMatch(/^overload ended by the end of the run after \d+ s: \d+ packets were dropped$/)
     expect(overload.isOverloaded).toBe(false)
   })
 

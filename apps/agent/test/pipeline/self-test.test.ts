@@ -1,4 +1,4 @@
-/** Made attacks of watched devices: flagged, missed, not noticed, and of no influence on what is real. */
+/** Synthetic attacks of watched devices: flagged, missed, not noticed, and of no influence on what is real. */
 import { parseIpv4 } from '@oddflow/capture'
 import { createRng } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
@@ -68,7 +68,7 @@ function made(changes: Partial<SelfTestOptions> = {}) {
   return { test, model, watched, results, blind, decider }
 }
 
-describe('a made attack', () => {
+describe('a synthetic attack', () => {
   it.each([true, false])(
     'is flagged by a model that notices its kind, and nothing is told (copies dropped: %s)',
     async (dropDuplicates) => {
@@ -88,7 +88,7 @@ describe('a made attack', () => {
     model.isNovel = () => false
     await test.round()
     expect(results.at(-1)).toMatch(
-      /^device 02:50:00:00:00:16: a made attack \(tunnel in DNS, 200 bytes of name\) is not flagged by model aaaa$/,
+      /^device 02:50:00:00:00:16: a synthetic attack \(tunnel in DNS, 200 bytes of name\) is not flagged by model aaaa$/,
     )
     model.isNovel = isNovel
     await test.round()
@@ -108,7 +108,7 @@ describe('a made attack', () => {
     model.isNovel = () => false
     await test.round()
     expect(results.at(-1)).toBe(
-      'device 02:50:00:00:00:16: model cccc notices no made attack, though one was flagged before',
+      'device 02:50:00:00:00:16: model cccc notices no synthetic attack, though one was flagged before',
     )
     model.id = 'bbbb'
     model.isNovel = (row) => row[1]! < 60
@@ -122,7 +122,7 @@ describe('a made attack', () => {
     await test.round()
     model.isNovel = (row) => row[1]! < 60
     await test.round()
-    expect(results.at(-1)).toMatch(/a made attack \(tunnel in DNS/)
+    expect(results.at(-1)).toMatch(/a synthetic attack \(tunnel in DNS/)
     model.threshold = -1
     await test.round()
     expect(results.at(-1)).toBeNull()
@@ -152,7 +152,9 @@ describe('a made attack', () => {
     await test.round()
     expect(new Set(results)).toEqual(new Set([null]))
     expect(blind).toHaveLength(1)
-    expect(blind[0]).toMatch(/^model aaaa \(device 02:50:00:00:00:16\) notices no made attack of any kind/)
+    expect(blind[0]).toMatch(
+      /^model aaaa \(device 02:50:00:00:00:16\) notices no synthetic attack of any kind/,
+    )
     expect(test.warnings).toEqual(blind)
     expect(test.counts).toEqual({ flagged: 0, missed: 0, notNoticed: 2 })
     model.id = 'bbbb'
@@ -167,7 +169,7 @@ describe('a made attack', () => {
       throw new Error('a broken model')
     }
     await test.round()
-    expect(results.at(-1)).toBe('device 02:50:00:00:00:16: a made attack fails: a broken model')
+    expect(results.at(-1)).toBe('device 02:50:00:00:00:16: a synthetic attack fails: a broken model')
   })
 
   it('is not made of a device without a model, of one that is not watched, nor after the end', async () => {
@@ -213,7 +215,7 @@ describe('a made attack', () => {
 })
 
 describe('real flows', () => {
-  it('are judged and counted the same with made attacks in between, whatever is between what', async () => {
+  it('are judged and counted the same with synthetic attacks in between, whatever is between what', async () => {
     /** Everything that comes of real traffic: four kinds of it from the usual device, a batch at a time. */
     const run = async (batchesBetween: number): Promise<unknown> => {
       const { decider, model } = made()

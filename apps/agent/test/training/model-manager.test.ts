@@ -122,7 +122,7 @@ describe('a manager of models', () => {
     show(room, b, 110, 1000)
     await train(room)
     await train(room)
-    expect(log.lines.filter((line) => line.includes('is in force'))).toHaveLength(2)
+    expect(log.lines.filter((line) => line.includes('is active'))).toHaveLength(2)
     expect([a, b].map(({ key }) => isTrained(room, key))).toEqual([true, true])
     expect(verdictOn(room, 1, 80)).toMatchObject({ rule: 'score', novel: false })
     expect(verdictOn(room, 1, 1080).novel).toBe(true)
@@ -163,7 +163,7 @@ describe('a manager of models', () => {
     // told once
     expect(log.lines.filter((line) => line.includes('refused as unsettled'))).toEqual([
       expect.stringMatching(
-        /02:00:00:00:00:01: a model of 200 rows is refused as unsettled: \d\d\.\d % of the later half .*, 5\.0 % are allowed; it has no model yet/,
+        /02:00:00:00:00:01: a model of 200 rows is refused as unsettled: \d\d\.\d % of the later half .*, 5\.0 % are allowed; no model yet/,
       ),
     ])
     show(room, a, 900, 600)
@@ -229,7 +229,7 @@ describe('a manager of models', () => {
     const old = verdictOn(room, 1, 80).model
     a.state = 'watching'
     show(room, a, 1)
-    expect(await room.rollback(a.key)).toMatch(/no model before/)
+    expect(await room.rollback(a.key)).toMatch(/no previous model/)
     learnAgain(a)
     show(room, a, 110, 1000)
     expect(isTrained(room, a.key)).toBe(false)
@@ -328,9 +328,9 @@ describe('a manager of models', () => {
       expect(learners(room)).not.toContain(camera.key)
       show(room, camera, 80)
       expect(learners(room)).toEqual([other.key, camera.key])
-      expect(log.lines.filter((line) => line.includes('gives its place for learning to'))).toEqual([
+      expect(log.lines.filter((line) => line.includes('stops learning to make room for'))).toEqual([
         expect.stringMatching(
-          /02:00:00:00:00:01: gives its place for learning to 00:00:00:00:00:03: its address is a private one/,
+          /02:00:00:00:00:01: stops learning to make room for 00:00:00:00:00:03: its address is a private one/,
         ),
       ])
       show(room, late, 80)
@@ -360,8 +360,8 @@ describe('a manager of models', () => {
       second.flows = 3000
       show(room, second, 1)
       expect(learners(room)).toEqual([camera.key, second.key])
-      expect(log.lines.join()).toMatch(/:01: gives its place .*: it came and went/)
-      expect(log.lines.join()).toMatch(/:02: gives its place .*: it was not seen for 48 h/)
+      expect(log.lines.join()).toMatch(/:01: stops learning .*: it came and went/)
+      expect(log.lines.join()).toMatch(/:02: stops learning .*: it was not seen for 48 h/)
     })
 
     it('a quiet device that was put back keeps the place that it finds', async () => {
@@ -376,7 +376,7 @@ describe('a manager of models', () => {
         show(room, camera, 1)
       }
       expect(learners(room)).toContain(camera.key)
-      expect(log.lines.filter((line) => line.includes('gives its place for learning to'))).toHaveLength(1)
+      expect(log.lines.filter((line) => line.includes('stops learning to make room for'))).toHaveLength(1)
     })
 
     it('one that is judged already gives its place before others, and keeps its model', async () => {
@@ -397,7 +397,7 @@ describe('a manager of models', () => {
       expect(learners(room)).toEqual([b.key, c.key])
       expect(isTrained(room, a.key)).toBe(true)
       expect(room.report().owners.waiting).toBe(0)
-      expect(log.lines.join()).toMatch(/:01: gives its place for learning to .*: it is judged already/)
+      expect(log.lines.join()).toMatch(/:01: stops learning to make room for .*: it is judged already/)
     })
 
     it('devices that the table forgets leave no owners and no files behind', async () => {
@@ -487,7 +487,7 @@ describe('a manager of models', () => {
     expect(log.lines.filter((line) => line.includes('false alarms exceed the limit'))).toEqual([
       expect.stringMatching(/of 19\d later flows are novel, 1\.0 % were promised; retraining/),
     ])
-    expect(log.lines.filter((line) => line.includes('its model stays as it was'))).toHaveLength(1)
+    expect(log.lines.filter((line) => line.includes('the previous model stays active'))).toHaveLength(1)
   })
 
   it('takes as many flows for a proof as were enough to learn, where the budget is loose too', async () => {
@@ -540,7 +540,7 @@ describe('a manager of models', () => {
     expect(room.scopeReport(a.key)).toMatchObject({ state: 'trained', keepsPromise: false })
     expect(room.scopeReport(a.key)?.falseAlarmShare).toBeCloseTo(1 / 101, 3)
     expect(log.lines.join()).toMatch(
-      /up to 0\.99 % of normal flows be flagged; models\.rowsPerDevice of 28\d\d/,
+      /up to 0\.99 % of normal flows be flagged; set models\.rowsPerDevice to 28\d\d/,
     )
   })
 
@@ -787,7 +787,7 @@ describe('a damaged model of a watched device', () => {
     writeFileSync(record, '{')
     writeFileSync(`${record}.copy`, '')
     const again = await gateway(folder, {}, [a])
-    expect(again.log.lines).toEqual([expect.stringMatching(/which model is in force is not known/)])
+    expect(again.log.lines).toEqual([expect.stringMatching(/the active model is unknown/)])
     expect(again.room.isJudged(a.key)).toBe(false)
     show(again.room, a, 60)
     show(again.room, a, 60)

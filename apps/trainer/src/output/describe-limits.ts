@@ -1,4 +1,4 @@
-/** What a model would notice, in words and as JSON: the smallest made attack of each kind that it flags. */
+/** What a model would notice, in words and as JSON: the smallest synthetic attack of each kind that it flags. */
 import type { ModelFact, SavedModel } from '@oddflow/detectors'
 import {
   type DetectionLimit,
@@ -10,7 +10,7 @@ import {
   REQUIRED_TRIES,
 } from '@oddflow/program'
 
-const HEADING = `the smallest made attack that is flagged in ${REQUIRED_TRIES} of ${LIMIT_TRIES} tries`
+const HEADING = `the smallest synthetic attack that is flagged in ${REQUIRED_TRIES} of ${LIMIT_TRIES} tries`
 
 /** A heading and a line for each kind of attack; nothing for a model of bare rows. */
 export function limitFacts({ limits }: DetectionLimits): ModelFact[] {
@@ -83,7 +83,7 @@ export function limitWarnings({ limits, remembered, flagsFarRows }: DetectionLim
   const warnings: string[] = []
   const invisible = limits.filter(({ smallest }) => smallest === null)
   if ((limits.length > 0 && invisible.length === limits.length) || flagsFarRows === false) {
-    const what = limits.length > 0 ? 'no made attack of any kind' : 'not even rows far from all others'
+    const what = limits.length > 0 ? 'no synthetic attack of any kind' : 'not even rows far from all others'
     warnings.push(
       `this model flags nothing: ${what}; train on more traffic, raise --fpr, or choose another detector`,
     )

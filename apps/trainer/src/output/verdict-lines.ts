@@ -194,10 +194,10 @@ export function verdictJson(
 /** Why a verdict is novel, in words; nothing where it is not. */
 function reasonsOf({ novel, rule, explain }: InputVerdict): readonly string[] {
   if (!novel) return []
-  if (rule === 'one-packet') return ['no flow of a single packet to this service was seen in training']
+  if (rule === 'one-packet') return ['training had no single-packet flow to this service']
   const found = explain?.()
   if (found === undefined || found.reason === 'no-comparison') {
-    return ['unlike normal flows; the model keeps none to compare it with']
+    return ['unlike normal flows; the model stores no normal flow for comparison']
   }
   return found.reasons.length === 0 ? ['unlike normal flows as a whole'] : found.reasons
 }

@@ -255,7 +255,7 @@ function ModelPart({
       {limits !== null && limits.limits.length > 0 && (
         <>
           <h3>What this model would notice</h3>
-          <p class="soft">The smallest made attack of each kind that it flags in 9 of 10 tries.</p>
+          <p class="soft">The smallest synthetic attack of each kind that it flags in 9 of 10 tries.</p>
           <Facts facts={limits.limits} />
         </>
       )}

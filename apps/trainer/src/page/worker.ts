@@ -146,7 +146,7 @@ function useModel(made: Model): void {
       file: new Blob([made.toBytes()], { type: 'application/octet-stream' }),
     },
   })
-  send({ kind: 'progress', text: 'Trying made attacks on the model', share: null })
+  send({ kind: 'progress', text: 'Trying synthetic attacks on the model', share: null })
   const limits = findDetectionLimits(saved)
   send({ kind: 'limits', limits: limitFacts(limits).slice(1), warnings: limitWarnings(limits) })
 }

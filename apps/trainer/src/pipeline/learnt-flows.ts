@@ -1,7 +1,7 @@
 /**
  * What an update made normal of the flows that were novel before: scans and repeated connections, by who made them.
  *
- * The limits of made attacks cannot tell: a made scan differs from the one that was given, so it may still be found
+ * The limits of synthetic attacks cannot tell: a made scan differs from the one that was given, so it may still be found
  * when the given one no longer is.
  */
 import { formatAddress } from '@oddflow/capture'

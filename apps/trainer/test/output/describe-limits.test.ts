@@ -30,7 +30,7 @@ describe('detection limits', () => {
       seen('dns-tunnel', null),
     ]
     expect(limitFacts({ ...found, limits }).map(({ label, value }) => `${label}: ${value}`)).toEqual([
-      'detection limits: the smallest made attack that is flagged in 9 of 10 tries',
+      'detection limits: the smallest synthetic attack that is flagged in 9 of 10 tries',
       'scan of one host: found at the smallest size tried (1 port)',
       'scan of many hosts: from 13 hosts',
       'upload, open connection: from 41 kB',
@@ -40,7 +40,7 @@ describe('detection limits', () => {
       'tunnel in DNS: none, not even 250 bytes of name',
     ])
     expect(describeLimits({ ...found, limits: limits.slice(1, 3) })).toEqual([
-      '  detection limits: the smallest made attack that is flagged in 9 of 10 tries',
+      '  detection limits: the smallest synthetic attack that is flagged in 9 of 10 tries',
       '    scan of many hosts       from 13 hosts',
       '    upload, open connection  from 41 kB',
     ])
@@ -67,7 +67,7 @@ describe('detection limits', () => {
     ])
     expect(limitWarnings({ ...found, limits: [seen('upload', 500)] })).toEqual([])
     expect(limitWarnings({ ...found, limits: [seen('flood', null)] })).toEqual([
-      expect.stringMatching(/^this model flags nothing: no made attack of any kind;/),
+      expect.stringMatching(/^this model flags nothing: no synthetic attack of any kind;/),
     ])
     expect(limitWarnings({ ...found, limits: [], flagsFarRows: false })).toEqual([
       expect.stringMatching(/^this model flags nothing: not even rows far from all others;/),
@@ -81,7 +81,7 @@ describe('detection limits', () => {
     const before = { ...found, limits: [seen('port-scan', 1), seen('flood', 10), seen('upload', 500)] }
     const after = { ...found, limits: [seen('port-scan', null), seen('flood', 20), seen('upload', 1100)] }
     expect(describeLimitChange(before, after)).toEqual([
-      '  detection limits: the smallest made attack that is flagged in 9 of 10 tries, before → after',
+      '  detection limits: the smallest synthetic attack that is flagged in 9 of 10 tries, before → after',
       '    scan of one host         found at the smallest size tried (1 port) → none, not even 1,000 ports',
       '    UDP flood, 5 s           from 10 packets/s → from 20 packets/s',
       '    upload, open connection  from 500 bytes → from 1.1 kB',

@@ -61,7 +61,7 @@ describe('verdicts that are explained', () => {
       /^ {9}sent 1\.2 MB \(usually under 4 kB\); lasted 3 h \(usually under 20 s\); rarer than 1 flow in \d+$/,
     )
     expect(lines[3]).toMatch(/^normal/)
-    expect(lines[5]).toBe('         no flow of a single packet to this service was seen in training')
+    expect(lines[5]).toBe('         training had no single-packet flow to this service')
     expect(lines[7]).toMatch(/^ {9}unlike normal flows as a whole; rarer than 1 flow in \d+$/)
   })
 
@@ -75,7 +75,7 @@ describe('verdicts that are explained', () => {
     expect(json.map(({ reasons }) => reasons)).toEqual([
       explain().reasons,
       [],
-      ['no flow of a single packet to this service was seen in training'],
+      ['training had no single-packet flow to this service'],
       ['unlike normal flows as a whole'],
     ])
     expect(json.map(({ rarity }) => rarity)).toEqual([{ atMost, flows }, null, null, { atMost, flows }])
