@@ -327,7 +327,7 @@ function positiveNumber(flag: string): (text: string) => number {
 }
 
 function doctorCommand(): Command {
-  return withSettings(new Command('doctor').description('check this machine and say what is missing'))
+  return withSettings(new Command('doctor').description('check this machine and report problems'))
     .option('--try', 'send a test incident through each output and print the answers')
     .addOption(formatOption())
     .addHelpText(

@@ -182,7 +182,7 @@ function gather(
   return { ...(incident === null ? {} : { incident }), ...(muted === null ? {} : { muted }) }
 }
 
-/** An alert of each novel record, unless it is suppressed; counted with alike ones, encoded, appended to the log. */
+/** An alert of each novel record, unless it is suppressed; folded with similar ones, encoded, appended to the log. */
 export function createAlertPipeline(options: AlertPipelineOptions) {
   const { context, log, interfaceName } = options
   let { suppression } = options
@@ -238,7 +238,7 @@ export function createAlertPipeline(options: AlertPipelineOptions) {
     hold(): void {
       totals.held++
     },
-    /** What is known of a device without a verdict; `fact` says it as a sentence, where the rule alone does not. */
+    /** A fact about a device, without a verdict; `fact` is its sentence, if the rule is not enough. */
     announce(record: FlowRecord, rule: FactRule, fact?: string, isOfResponder?: boolean): void {
       totals.announced++
       const said = {
@@ -264,7 +264,7 @@ export function createAlertPipeline(options: AlertPipelineOptions) {
       aggregator?.advance(nowMicros)
       options.incidents?.advance(nowMicros)
     },
-    /** The packets' clock was set: what waits goes on waiting as long as it would have. */
+    /** The packets' clock was set: waiting alerts keep their remaining time. */
     clockSet(byMicros: number): void {
       aggregator?.clockSet(byMicros)
       options.losses.clockSet(byMicros)

@@ -39,7 +39,7 @@ export interface AlertFlow {
   readonly destination: string
   readonly destinationPort: number
   readonly startMicros: number
-  /** Up to the verdict; the flow may go on. */
+  /** Up to the verdict; the flow may continue. */
   readonly durationMicros: number
   readonly packets: number
   readonly bytes: number

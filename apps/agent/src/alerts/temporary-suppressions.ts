@@ -46,7 +46,7 @@ export function createTemporarySuppressions(
     try {
       await write?.(rulesOf(next))
     } catch (error) {
-      // it may have got as far as its name; what is in force is what a restart should find
+      // the rename may have happened; a restart must find the active state
       await write?.(rulesOf(kept)).catch(() => undefined)
       throw error
     }
@@ -68,7 +68,7 @@ export function createTemporarySuppressions(
       }
       return null
     },
-    /** Resolves when it is kept and in force. Rejects with ArgumentError for what is no rule, and as `write` does: then it is neither. */
+    /** Resolves when the rule is saved and active. Rejects with ArgumentError for an invalid rule, and as `write` does; then nothing changes. */
     add(asked: unknown, nowMicros: number): Promise<TemporaryRule> {
       // its turn may come after a step of the clock
       const atMicros = nowMicros + steadyMicros
@@ -142,7 +142,7 @@ function isWholeWithin(value: unknown, least: number, most: number): value is nu
   return Number.isInteger(value) && (value as number) >= least && (value as number) <= most
 }
 
-/** Those that an earlier run has kept and that are no rules any more are left out, which is told. */
+/** Rules of an earlier run; invalid ones are dropped and reported. */
 export async function readTemporaryRules(
   files: FileSystem,
   folder: string,

@@ -1,5 +1,5 @@
 /**
- * AlertBudget: the thresholds of an agent that allows so many false alerts a day.
+ * AlertBudget: sets the thresholds for a number of false alerts per day.
  *
  * With a calibration file the thresholds stand from the start, or the run is refused. Without one the agent calibrates itself:
  * all that it sees counts as normal, the model's own threshold decides, and after `calibrateHours` of watching the budget's
@@ -195,7 +195,7 @@ class AlertBudget implements Thresholds {
   advance(nowMicros: number): void {
     if (!Number.isFinite(nowMicros)) return
     const passed = this.#latestMicros === null ? 0 : nowMicros - this.#latestMicros
-    // a clock that was set back: time goes on from there
+    // the clock was set back: time continues from there
     if (passed > 0 || passed < -LONGEST_SILENCE_MICROS || this.#latestMicros === null)
       this.#latestMicros = nowMicros
     if (!(passed > 0)) return
@@ -285,7 +285,7 @@ class AlertBudget implements Thresholds {
   }
 }
 
-/** (1 + the scores that are as low) / (n + 1); above those that are kept nobody knows, and all count. */
+/** (1 + the scores that are as low) / (n + 1); above the stored scores the share is unknown, and all count. */
 function rarityAmong({ count, lowest }: TailScores, score: number): Rarity {
   let low = 0
   let high = lowest.length

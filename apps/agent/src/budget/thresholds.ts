@@ -109,7 +109,7 @@ export interface Thresholds {
   advance(nowMicros: number): void
   /** null where there is no budget. */
   report(): BudgetReport | null
-  /** Keeps what is to be kept. */
+  /** Saves its state. */
   close(): Promise<void>
 }
 

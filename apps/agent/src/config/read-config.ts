@@ -95,7 +95,7 @@ export interface ReadConfig {
   /** null where there are errors. */
   readonly config: Config | null
   readonly errors: readonly ConfigError[]
-  /** Place of a key, for what is found wrong later; such as ['suppress', 0, 'device']. */
+  /** Place of a key, for errors found later; such as ['suppress', 0, 'device']. */
   placeOf(path: readonly (string | number)[]): { line: number; column: number }
 }
 

@@ -115,7 +115,7 @@ function fieldPath(field: string | undefined): Path {
 /** Errors of a file that are shown; one that is no configuration at all would have thousands. */
 const MAXIMUM_ERRORS = 8
 
-/** Throws UsageError with what is wrong with the file, a line each, the first few. */
+/** Throws UsageError with the first errors of the file, one per line. */
 export async function readSettings(options: RunOptions): Promise<Settings> {
   const { config } = options
   return settingsFrom(options, config === undefined ? null : await readFile(config))

@@ -75,7 +75,7 @@ export interface ModelsSettings extends Omit<Section<'models'>, 'memory' | 'grou
 
 export interface Settings extends Readonly<Pick<Config, 'dropDuplicates' | 'allowRoot' | 'suppress'>> {
   readonly input: InputSettings
-  /** The model of all, or of those that have none of their own; null: there is none (with `models` alone). */
+  /** The shared model, for devices without their own model; null if there is none (with `models` alone). */
   readonly model: string | null
   /** The public key by which `model` and the files of `models` must be signed; null: by none. */
   readonly modelKey: string | null

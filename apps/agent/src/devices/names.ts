@@ -19,7 +19,7 @@ function asciiLower(label: Uint8Array): string {
 
 /**
  * The name that a DHCPv6 client gives itself: the first label of its fully qualified name (RFC 4704, option 39), in
- * messages of clients (RFC 8415). The client is whoever sent the frame; relayed messages are not opened.
+ * messages of clients (RFC 8415). The client is the frame's sender; relayed messages are not opened.
  *
  *     type 1, transaction 3, then options: code 2, length 2, value
  */
@@ -45,7 +45,7 @@ export function readDhcpv6Name(bytes: Uint8Array, start: number, end: number): s
 /**
  * NameFinder: names that devices give themselves, read from the packets that pass: DHCP, DHCPv6, multicast DNS.
  *
- * A name is a claim of whoever sent the frame, and goes with the frame's MAC address; it is for people, no verdict depends
+ * A name is a claim of the frame's sender, and goes with the frame's MAC address; it is for people, no verdict depends
  * on it. A host name counts more than what a service calls itself, and DHCP's more than multicast DNS's. A device may be
  * named before it is known (DHCP comes first), so the latest names are kept for a while, at most so many.
  *
@@ -146,7 +146,7 @@ export function countsLess(claimed: ClaimedName, before: ClaimedName): boolean {
 /**
  * A name that a device claims, as text that may be shown: valid UTF-8, printable, of at most 63 characters.
  *
- * Whatever is shown is chosen by whoever sends it. Control and format characters (which turn text around, hide it, or steer a
+ * The sender of a frame chooses these texts. Control and format characters (which turn text around, hide it, or steer a
  * terminal), line ends, private and unassigned code points have no place in a name, so a name that has one is none; white
  * space is one space, and none at the ends.
  */
@@ -154,7 +154,7 @@ export const MAXIMUM_NAME_CHARACTERS = 63
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-/** null for what is no name. */
+/** null for an invalid name. */
 export function cleanName(bytes: Uint8Array): string | null {
   // four bytes a character at most
   if (bytes.length > 4 * MAXIMUM_NAME_CHARACTERS) return null

@@ -207,7 +207,7 @@ export class PeerNames {
     own.delete(of.address)
     const isLesser = of.source === 'tls' && before?.source === 'dns'
     const next = isLesser ? before : of
-    // what is seen again and again is written once an hour
+    // repeated names are written once an hour
     const isNews = before?.name !== next.name || of.lastMicros - before.lastMicros >= HOUR
     own.set(of.address, isNews ? { ...next, lastMicros: of.lastMicros } : before)
     this.#names.set(of.device, own)
@@ -262,7 +262,7 @@ export class PeerNames {
     this.#keeper?.tick(isDue)
   }
 
-  /** Keeps what is known now, as far as that can be written. Never rejects. */
+  /** Saves the current names if possible. Never rejects. */
   async save(): Promise<void> {
     this.#forgetOthers()
     await this.#keeper?.save()

@@ -13,7 +13,7 @@ const SILENT_MICROS = MINUTE
 const MAXIMUM_BURSTS = 64
 /** Of bits; values share them by their hash. */
 export const BITMAP_BITS = 32_768
-/** A scan of the same device is told again within a day only when it is so many times as large. */
+/** A scan of the same device is reported again within a day only if it is this many times as large. */
 const LOUDER = 4
 
 export interface Spread {

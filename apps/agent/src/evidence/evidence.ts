@@ -89,7 +89,7 @@ function createFrameRing() {
 export interface KeptEvidence {
   /** The file's name. */
   readonly file: string
-  /** In the file: `kept` that the verdict knew of, `of` those that the flow had then, and `later` ones. */
+  /** Packets in the file: `kept` up to the verdict, `of` all that the flow had then, and `later` ones. */
   readonly packets: { readonly kept: number; readonly of: number; readonly later: number }
 }
 
@@ -112,7 +112,7 @@ interface EvidenceFile {
   readonly bytes: number
 }
 
-/** Makes the folder and counts what is there. Rejects with the error of the file system. */
+/** Makes the folder and counts its files. Rejects with the error of the file system. */
 export async function openEvidence(options: EvidenceOptions) {
   const { files, directory } = options
   await files.makeFolder(directory)

@@ -9,7 +9,7 @@ const ROOT = 0
 const OTHERS_WRITE = 0o022
 const OTHERS_ANYTHING = 0o077
 const WORLD_READS = 0o004
-/** Names that are told of a kind; what is behind them counts. */
+/** Number of names in a message of a kind; further names are only counted. */
 const MAXIMUM_TOLD = 4
 
 /** null where the system knows no users. */
@@ -52,7 +52,7 @@ export function looseRights(
     if (stats === null || stats.isSymbolicLink()) continue
     const isSecret = path.endsWith('dashboard-token.json')
     if (stats.uid !== user) foreign.push(path)
-    // a folder that nobody else may enter guards what is in it
+    // a folder that no other user may enter protects its files
     else if ((folder.mode & OTHERS_ANYTHING) !== 0)
       tell(path, stats, isSecret ? OTHERS_ANYTHING : OTHERS_WRITE, [user])
   }

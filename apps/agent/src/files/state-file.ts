@@ -14,13 +14,13 @@ import { type FileSystem, hasCode, isOutOfFiles } from './file-system.js'
 /** Damage that is found in the state folder while the agent starts: a line of the log each, and a notice to every output. */
 
 export interface StateFaults extends Pick<Log, 'warn'> {
-  /** The outputs are told of what was found and, at once, of what is found from now on. */
+  /** Reports earlier and new damage to the outputs. */
   tellBy(tell: (notice: Notice) => void): void
   /** For /healthz: how many there were, none where there were none. */
   reasons(): string[]
 }
 
-/** A disk that gives back nothing has thousands of them; beyond so many, one notice says how many more there are. */
+/** A failed disk damages thousands of files; beyond this number, one notice counts the rest. */
 const MAXIMUM_TOLD = 16
 
 export function createStateFaults(log: Pick<Log, 'warn'>, wallMicros: () => number): StateFaults {
@@ -31,7 +31,7 @@ export function createStateFaults(log: Pick<Log, 'warn'>, wallMicros: () => numb
   const give = (summary: string): void => tell?.({ rule: 'state-damaged', atMicros: wallMicros(), summary })
   return {
     warn(message) {
-      // what is looked at twice is damaged once
+      // a file that is read twice is reported once
       if (seen.has(message)) return
       if (seen.size < MAXIMUM_TOLD) seen.add(message)
       count++
@@ -131,7 +131,7 @@ export function lookAtState<T>(
   return lookAt(files, path, (bytes) => decode(decodeState(bytes)), maximumBytes)
 }
 
-/** What a file holds; null where there is none. What is damaged is moved to `.damaged` and reported, and its owner begins anew. */
+/** What a file holds; null where there is none. A damaged file is moved to `.damaged` and reported, and its owner starts empty. */
 export async function readBytesOrSetAside<T>(
   files: FileSystem,
   path: string,
@@ -180,7 +180,7 @@ export async function lookAtTwice<T>(
   return found.is === 'damaged' ? { is: 'lost', reason } : found
 }
 
-/** `lookAtTwice`; what is damaged is moved to `.damaged`, which the caller reports. Of file and copy the one that is not whole is made again from the other. */
+/** `lookAtTwice`; a damaged file is moved to `.damaged`, which the caller reports. Of file and copy the one that is not whole is made again from the other. */
 export async function readTwice<T>(
   files: FileSystem,
   path: string,

@@ -45,7 +45,7 @@ const versionOfModel = v.nullable(
   v.object({ version: whole, sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)) }),
 )
 
-/** What is kept of the fleet's models; null stands for the model of the configuration. */
+/** The saved state of the fleet's models; null stands for the model of the configuration. */
 const RecordSchema = v.object({
   /** Of the manifests that this gateway acted on. */
   highest: whole,
@@ -59,7 +59,7 @@ const RecordSchema = v.object({
 })
 type FleetModelRecord = Readonly<v.InferOutput<typeof RecordSchema>>
 
-/** Throws FormatError for what is no record of ours. */
+/** Throws FormatError for an invalid record. */
 function decodeRecord(value: unknown): FleetModelRecord {
   const { kind, version } = (value ?? {}) as Record<string, unknown>
   if (kind === KIND) checkVersion('fleet-model', VERSION, version)
@@ -229,7 +229,7 @@ export class FleetModels {
     this.#configured = configured
     this.#record = kept.record
     this.#inUse = kept.inUse
-    // an agent that ended while a model proved itself goes on
+    // continue a proof that a stop of the agent interrupted
     void this.#enqueue(() => this.#prove(0)).catch(({ message }: Error) =>
       log.warn(`the fleet's model: ${message}`),
     )
@@ -368,7 +368,7 @@ export class FleetModels {
     }
   }
 
-  /** What is in use on disk, then in memory. */
+  /** Sets the model in use, on disk first, then in memory. */
   async #change(next: FleetModelRecord, model: ModelFile | null): Promise<void> {
     await this.#options.store.write(next)
     this.#record = next
@@ -536,7 +536,7 @@ export class FleetModels {
   }
 }
 
-/** The newest offer that counts, and what is wrong with the others. */
+/** The newest valid offer, and the errors of the others. */
 function readOffers(
   offers: readonly Uint8Array[],
   targets: readonly FleetTarget[],

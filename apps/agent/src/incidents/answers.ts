@@ -70,7 +70,7 @@ type RemoteFate = 'accepted' | 'retained' | 'repeated' | 'oversized' | 'refused'
 
 /** Answers by a broker, to which watched devices may write as well: a snooze of a day at most, and `attack`. */
 export interface RemoteAnswers {
-  /** A message: `{ incident, answer, hours? }`. What is ignored is counted. Never rejects. */
+  /** A message: `{ incident, answer, hours? }`. Ignored messages are counted. Never rejects. */
   take(message: Uint8Array, isRetained: boolean): Promise<void>
   /** One was longer than an answer, or too many came. */
   refuseOversized(): void
@@ -216,7 +216,7 @@ export class AnswerBook {
         await files.makeFolder(folder)
         await writeStateTwice(files, answersPathIn(folder), encodeAnswers(next))
       } catch (error) {
-        // it may have got as far as its name; what is in force is what a restart should find
+        // the rename may have happened; a restart must find the active state
         await writeStateTwice(files, answersPathIn(folder), encodeAnswers(this.#answers)).catch(
           () => undefined,
         )
@@ -464,7 +464,7 @@ function contactsText(contacts: Answer['contacts']): string {
   return `${names.slice(0, MOST_NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
 
-/** Of an earlier run, with the models that are whole; what is damaged is reported, and made again. */
+/** Answers of an earlier run, with their undamaged models; damaged models are reported and rebuilt. */
 export async function readAnswers(
   files: FileSystem,
   folder: string,

@@ -54,10 +54,10 @@ export function kindOfFact(rule: string): IncidentKind | null {
 export const INCIDENT_LEVELS = ['low', 'medium', 'high'] as const
 export type IncidentLevel = (typeof INCIDENT_LEVELS)[number]
 
-/** Up to 2200, so that what is added to it is a time too; before 1970 where a clock was set back to then. */
+/** Up to 2200, so that a later time is valid too; before 1970 if a clock was set back to then. */
 const LATEST_MICROS = 7_258_118_400_000_000
 export const time = v.pipe(v.number(), v.safeInteger(), v.minValue(-LATEST_MICROS), v.maxValue(LATEST_MICROS))
-/** What is added to it stays a safe integer. */
+/** Sums stay safe integers. */
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(2 ** 50))
 /** Longer texts cannot be read back. */
 export const MAXIMUM_TEXT = 1000
@@ -79,7 +79,7 @@ const FactSchema = v.object({
 /** More contacts or facts than these are not told apart. */
 export const MAXIMUM_CONTACTS = 32
 export const MAXIMUM_FACTS = 16
-/** Limits of incidents that gather or are open, and of those that are over. */
+/** Limits of gathering and open incidents, and of finished ones. */
 export const MAXIMUM_ACTIVE = 256
 export const MAXIMUM_OVER = 200
 const contacts = v.pipe(

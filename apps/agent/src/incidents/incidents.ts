@@ -69,7 +69,7 @@ const WORSE = 4
 const WORSE_MICROS = 10_000_000
 /** From the first packet of a new device, or the flow that opens an incident of unusual ones, to its report. */
 const WAIT_MICROS = 5_000_000
-/** The key of what is about no single device. */
+/** The key of facts that concern no single device. */
 const NETWORK = 'network'
 
 /** Facts about the agent's own work. */
@@ -127,7 +127,7 @@ export class IncidentBook {
   // Evidence.
 
   /**
-   * Takes an alert that no rule suppresses. Returns the id of its incident; null for what is no matter of incidents.
+   * Takes an alert that no rule suppresses. Returns the id of its incident; null if the alert belongs to no incident.
    * @param atMicros - of the clock as it is now
    */
   note(alert: Alert, atMicros: number): string | null {
@@ -282,7 +282,7 @@ export class IncidentBook {
     return null
   }
 
-  /** Those that gather, are open, or were; the oldest first. */
+  /** All incidents (gathering, open, over), oldest first. */
   all(): readonly Incident[] {
     return [...this.#over, ...[...this.#active.values()].map(({ incident }) => incident)]
   }
@@ -429,7 +429,7 @@ function isOtherKind(incident: Incident): boolean {
   return kind !== reported?.kind || kinds > (reported.kinds ?? kinds)
 }
 
-/** What is to be reported of it. */
+/** The change to report. */
 function changeOf(incident: Incident): IncidentChange | null {
   const { reported, level, totalEvidence } = incident
   if (reported === null) return incident.evidence >= OPEN_EVIDENCE ? 'opened' : null

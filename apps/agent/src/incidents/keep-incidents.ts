@@ -1,5 +1,5 @@
 /**
- * Incidents in the state folder: `incidents.json` and its copy, and rows of their flows (incident-rows.ts). What is open survives a restart, with its id.
+ * Incidents in the state folder: `incidents.json` and its copy, and rows of their flows (incident-rows.ts). Open incidents survive a restart and keep their ids.
  *
  * A report is kept within a second; evidence that was not reported, within a minute.
  */
@@ -52,7 +52,7 @@ export function createIncidentKeeper(
   }
 }
 
-/** Those of an earlier run; what is damaged is moved to `.damaged` and reported. Rejects as `readTwice` does. */
+/** Incidents of an earlier run; a damaged file is moved to `.damaged` and reported. Rejects as `readTwice` does. */
 export async function readIncidents(
   files: FileSystem,
   folder: string,

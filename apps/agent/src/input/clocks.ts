@@ -178,7 +178,7 @@ export class CaptureClock {
       (this.#liveness === 'by-time' && Math.abs(this.#clock.wallMicros() - latestMicros) < PRESENT_MICROS)
   }
 
-  /** The process did not run for a while. What came meanwhile is still to be read: time goes on from the latest packet. */
+  /** The process did not run for a while. Packets of that time are still unread: time continues from the latest packet. */
   resume(): void {
     this.#cameMillis = this.#clock.monotonicMillis()
   }

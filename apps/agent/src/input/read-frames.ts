@@ -30,7 +30,7 @@ export interface FrameInput {
   trouble(): string | null
   /** Warnings for the end of the input. */
   warnings(): readonly string[]
-  /** Ends the frames: at once, or where there is `abandon` after those that have come. */
+  /** Ends the frames: at once, or with `abandon` after the frames that arrived. */
   stop(): void
   /** Frames given from now on are not processed and count as dropped. */
   readonly abandon: (() => void) | null
@@ -85,9 +85,9 @@ const FIRST_PAUSE_MILLIS = 1000
 const LONGEST_PAUSE_MILLIS = 30_000
 const ASK_MILLIS = 10_000
 const LOOK_MILLIS = 2000
-/** A recorder that lived so long had begun to record, though nothing may have passed. */
+/** A recorder that ran this long had started recording, even without packets. */
 const STARTED_MILLIS = 3000
-/** A recorder that has begun and is still there after so long records. */
+/** A started recorder that still runs after this time is recording. */
 const BEGUN_MILLIS = 1000
 
 function liveInput(options: LiveInputOptions): FrameInput {
@@ -245,7 +245,7 @@ function createHeartbeat(name: string, clock: Pick<Clock, 'monotonicMillis'>): H
       else gap.reason = reason
     },
     async ask(source) {
-      // one that has not begun would not answer
+      // a recorder that has not started would not answer
       if (isAsking || gap !== null) return
       isAsking = true
       const before = source.counts
@@ -325,7 +325,7 @@ export function* partsByTime(frames: FrameBatch, micros: number): Iterable<Frame
   }
 }
 
-/** Parts of a batch, each of at most so many frames. Borrowed as the batch is. */
+/** Splits a batch into parts of at most this many frames. Borrowed like the batch. */
 export function* partsByCount(frames: FrameBatch, count: number): Iterable<FrameBatch> {
   for (let from = 0; from < frames.count; from += count) {
     yield partOf(frames, from, Math.min(frames.count, from + count))
@@ -348,7 +348,7 @@ function partOf(frames: FrameBatch, from: number, to: number): FrameBatch {
 
 /** What the recorder has still to hand over when the agent is to stop. */
 const DRAIN_MILLIS = 300
-/** What is left of it then is read and not processed, until the recorder has told its counts. */
+/** Reads the rest without processing, until the recorder reports its counts. */
 const DISCARD_MILLIS = 300
 
 /** Reads until the input ends or the signal comes; what an interface has given by then is still taken. */

@@ -3,7 +3,7 @@
  *
  *     rows of a learning device → reservoir → (enough, for long enough) → a process trains → settled? → in force → proven?
  *
- * While a device is learning its rows go on being collected, also while its model proves itself. They are dropped when it is ready,
+ * While a device is learning the agent collects its rows, also while its model proves itself. They are dropped when it is ready,
  * or later where its model has not proved itself yet: until then only rows that the model finds normal are collected, and hardly
  * any others. Until a scope has a model of its own the base model judges, where there is one. In force means written to disk, then used.
  *
@@ -44,7 +44,7 @@ import { createScopeUpdater, type LearningJob, type LearntRows } from './update.
 
 /**
  * What an earlier run has left in the state folder, taken up again: models that are in force, and rows of those that were
- * learning. What is damaged or of another feature contract is reported; a watched owner that has no model by that learns again.
+ * learning. Damaged models and those of another feature contract are reported; a watched owner that has no model by that learns again.
  */
 
 /**
@@ -137,7 +137,7 @@ export interface ModelManagerOptions {
   readonly devices: DeviceSettings
   readonly budget: BudgetSettings | null
   readonly limits: LearningLimits
-  /** Judges those that have no model yet; null: nobody does. */
+  /** Judges devices without a model; null if there is no such model. */
   readonly base: NamedModel | null
   /** Models that were trained elsewhere, by owner. */
   readonly given: ReadonlyMap<string, NamedModel>
@@ -151,16 +151,16 @@ export interface ModelManagerOptions {
   readonly seed: number
   readonly oddflowVersion: string
   readonly log: Log
-  /** Reports what is damaged in the state folder. */
+  /** Reports damaged files of the state folder. */
   readonly faults: Pick<Log, 'warn'>
 }
 
 const TICKS_BETWEEN_SAVES = 600
 const TICKS_BETWEEN_SWEEPS = 60
-/** Of the novel flows of a watched device one in so long is learnt, and one for so many rows: each of them was an alert. */
+/** Limits on learning novel flows of a watched device, by time and by rows: each of them was an alert. */
 const NOVEL_TAKEN_MICROS = 24 * 3_600_000_000
 const ROWS_PER_NOVEL = 50
-/** A device that has had so many flows may take the place of another one. */
+/** A device with this many flows may take the place of another. */
 const SEEN_FLOWS = 10
 /** Between two lines of the log on devices that wait. */
 const WAITING_TOLD_MICROS = 3_600_000_000
@@ -254,7 +254,7 @@ export class ModelManager implements Decider {
     this.explain = decider.explain
   }
 
-  /** Models of the same scopes and contract as those that were given at the start take their place. */
+  /** Replaces the models given at the start; scopes and contract must be the same. */
   replaceGiven(base: NamedModel | null, given: ReadonlyMap<string, NamedModel>): void {
     if (base !== null) this.#decider.setBase(createJudgingModel(base, this.row))
     for (const [name, named] of given) {
@@ -486,7 +486,7 @@ export class ModelManager implements Decider {
 
   /** The model before takes the place of the one in force. Why it cannot be done; null where it was. */
   async rollback(name: string): Promise<string | null> {
-    // what is being written of it comes first, and nothing is while it goes back
+    // finish pending writes first, and start none during the rollback
     while (this.#working !== null) await this.#working
     const work = this.#rollBack(name)
     this.#working = work.then(

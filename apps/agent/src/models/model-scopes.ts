@@ -6,7 +6,7 @@ import type { ModelManager } from './model-manager.js'
 import type { ModelRecord } from './model-store.js'
 import type { RowReservoir } from './row-reservoir.js'
 
-/** What the control socket tells of models, and does with them: `/models`. */
+/** Requests about models on the control socket: `/models`. */
 
 /**
  * GET lists the owners; POST `{ rollback: [owner, …] }` goes back, and says of each why not, or null. Rejects where what
@@ -51,7 +51,7 @@ export interface Learning {
   readonly reservoir: RowReservoir
   /** Those of its devices that learn, as far as they are counted. */
   readonly devices: Set<string>
-  /** Its devices are watched, or wait to be approved, and what is normal of them makes its promise tighter. */
+  /** Its devices are watched or wait for approval, and their normal flows tighten its promise. */
   isWatched: boolean
   /** Something came since it was kept. */
   isDirty: boolean
@@ -109,7 +109,7 @@ export function setNote({ reservoir }: Learning, name: LearningNote, value: numb
   reservoir.notes.set(name, value)
 }
 
-/** Whether the model in force is of what is being learnt. */
+/** Whether the active model was trained on the rows being collected. */
 export function isOfNow({ model, learning }: ModelScope): boolean {
   return model !== null && (learning === null || noteOf(learning, 'hasModel') === 1)
 }

@@ -45,7 +45,7 @@ const RecordSchema = v.object({
   source: v.picklist(['trained', 'learnt-on']),
   /** It is updated no more: a person went back to it over what was learned. Older records have no such key. */
   pinned: v.optional(v.boolean(), false),
-  /** Rows that it was trained with, and those that it has learned since. */
+  /** Rows of its training, and rows learned since. */
   rows: whole,
   unsettledShare: v.number(),
   /** Time of the packets then. */
@@ -53,7 +53,7 @@ const RecordSchema = v.object({
 })
 export type ModelRecord = Readonly<v.InferOutput<typeof RecordSchema>>
 
-/** Throws FormatError for what is no record of ours. */
+/** Throws FormatError for an invalid record. */
 function decodeRecord(value: unknown): ModelRecord {
   const { kind, version } = (value ?? {}) as Record<string, unknown>
   if (kind === KIND) checkVersion('model', VERSION, version)
@@ -92,12 +92,12 @@ export class ModelStore {
     this.#nameOf = nameOf
   }
 
-  /** Models that can be used; what is damaged is reported. Nothing is changed. */
+  /** Usable models; damaged ones are reported. Changes nothing. */
   lookAtAll(log: Warner): Promise<KeptModels> {
     return this.#all(log, false)
   }
 
-  /** `lookAtAll`, after which the disk holds what is used: what is damaged is moved to `.damaged`, and records name the models in its place. */
+  /** `lookAtAll`, then repairs the disk: damaged files are moved to `.damaged`, and records name the models used instead. */
   readAll(log: Warner): Promise<KeptModels> {
     return this.#all(log, true)
   }
@@ -122,7 +122,7 @@ export class ModelStore {
     try {
       await this.#writeRecord(back)
     } catch (error) {
-      // it may have got as far as its name; what is in force is what a restart should find
+      // the rename may have happened; a restart must find the active state
       await this.#writeRecord(record).catch(() => undefined)
       throw fileError('write', this.#recordPath(owner), error)
     }

@@ -2,7 +2,7 @@
  * RowReservoir: a uniform sample of a scope's feature rows, in the order in which they came, and the services of its flows of one packet.
  *
  * Vitter, "Random sampling with a reservoir" (ACM TOMS 11, 1985), Algorithm R. Chance is a function of the seed and the row's number
- * alone, so a reservoir that was written and read goes on as before. Places grow by doubling up to `capacity`. A row is D float64
+ * alone, so a reservoir that was saved and read continues as before. Places grow by doubling up to `capacity`. A row is D float64
  * numbers, the number of its arrival, and of its flow the start and the pair of addresses: 8(D + 3) bytes. The file is safetensors with
  * a checksum.
  */
@@ -189,7 +189,7 @@ function reservoirOf({ dimension, capacity, seed }: ReservoirShape, contents: Co
   }
 }
 
-/** Throws FormatError for what is damaged, of another width, or of more rows than there is room for. */
+/** Throws FormatError for damage, another width, or more rows than the capacity. */
 export function decodeRowReservoir(bytes: Uint8Array, shape: ReservoirShape): RowReservoir {
   const refuse = (message: string): never => {
     throw new FormatError('rows', message)

@@ -53,10 +53,10 @@ const FIRST_PACKETS_DETECTOR = {
 } as const
 /** Of a device's rows, each held out as a whole: rows of one minute vouch for each other. */
 const STRETCHES = 8
-/** Rows kept from the fit for the threshold: a fifth, or up to half where it takes so many to keep its promise. */
+/** Rows kept from the fit for the threshold: a fifth, or up to half if its promise needs that. */
 const LEAST_SHARE = 0.2
 const MOST_SHARE = 0.5
-/** A fit and a threshold take so many. */
+/** Minimum for a fit and a threshold. */
 export const FEWEST_ROWS = 10
 /** Of which each half is enough for a fit and a threshold. */
 export const LEAST_ROWS = 2 * FEWEST_ROWS
@@ -175,7 +175,7 @@ export function createScopeTrainer(options: ScopeTrainerOptions) {
         // whatever came is no model until it is read
         const saved = decodeModelFile(trained.file)
         failures.delete(of.name)
-        // forgotten, or told to learn anew, meanwhile
+        // forgotten, or reset to learning, meanwhile
         if (of.learning !== learning) return
         checkAttacks(saved, attacks)
         const { rows, unsettledShare } = trained

@@ -103,7 +103,7 @@ export function createScopeUpdater(options: ScopeUpdaterOptions) {
         const learnt = await options.learnOn({ file, rows, shadowAgrees, seed: options.seed })
         // whatever came is no model until it is read
         const saved = learnt.refused ? null : decodeModelFile(learnt.file)
-        // trained anew, or forgotten, meanwhile
+        // retrained or forgotten meanwhile
         if (of.record !== record || registry.get(of.name) !== of) return
         if (saved !== null) checkAttacks(saved, attacks)
         if (saved === null) {

@@ -27,7 +27,7 @@ export interface DeliveryOptions {
 }
 
 const BATCH = 512
-/** A receiver that refuses so many alerts in a row, each alone, is not sent more of them for now. */
+/** After this many refusals of single alerts in a row, sending pauses. */
 const REFUSALS_IN_A_ROW = 8
 const FIRST_PAUSE_MILLIS = 500
 const LONGEST_PAUSE_MILLIS = 60_000

@@ -20,13 +20,13 @@ const TAIL_BYTES = 131_072
 
 /**
  * Rejects with the error of the file system when the file cannot be opened.
- * @param onNoReader - called where it is a pipe that nobody reads yet.
+ * @param onNoReader - called if the file is a pipe without a reader.
  */
 export async function openEveFile(
   files: FileSystem,
   path: string,
   onNoReader: (error: FileError) => void = () => undefined,
-  /** Called once, where the file has grown by what is not ours. */
+  /** Called once if another program wrote to the file. */
   onShared: () => void = () => undefined,
 ): Promise<EveFile> {
   const isRegular = async (): Promise<boolean> => (await files.isRegular(path)) !== false

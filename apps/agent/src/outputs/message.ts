@@ -124,7 +124,7 @@ export function messagesOf({ lines }: AlertBatch): Message[] {
 }
 
 /**
- * Sends each message of a batch by itself. A batch that comes again after a failure goes on with the message that failed.
+ * Sends each message of a batch by itself. A batch that is retried after a failure continues with the failed message.
  * @param send - resolves to what the receiver answered.
  */
 export function oneByOne(

@@ -72,7 +72,7 @@ export const nats = defineOutput({
 
 const BATCH = 64
 const PATIENCE_MILLIS = 10_000
-/** As long as the server's (apps/fleet/src/folder.ts): a busy one lets gateways in late, and those that give up early come again. */
+/** As long as the server's (apps/fleet/src/folder.ts): a busy server accepts gateways late, and gateways that give up early reconnect. */
 const CONNECT_MILLIS = 30_000
 /** A server that is silent for two of these is gone, and is looked for again. */
 const PING_MILLIS = 20_000
@@ -195,7 +195,7 @@ class NatsLink {
       ignoreClusterUpdates: true,
       reconnectToServer: (servers) => ({ server: servers[0] ?? null, delay: this.#delayMillis() }),
       ...(seed === null ? {} : { authenticator: nkeyAuthenticator(seed) }),
-      // else the client goes on in the clear where a server of tls:// offers no TLS
+      // otherwise the client continues without encryption if a tls:// server offers no TLS
       ...(url.startsWith('tls:') ? { tls: authority } : {}),
     }
   }

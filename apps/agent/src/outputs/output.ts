@@ -196,7 +196,7 @@ export function checkOutputFile({ what, path: file }: OutputFile): void {
   else readSecret(file)
 }
 
-/** The certificate authorities that an output trusts: PEM, in place of those that Node knows. */
+/** The certificate authorities that an output trusts, in PEM; they replace those of Node. */
 
 const MAXIMUM_BYTES = 1_048_576
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g

@@ -2,7 +2,7 @@
  * Requests as the receivers of messages take them, each by its own documentation.
  *
  *     slack      api.slack.com/messaging/webhooks          text of mrkdwn: & < > are escaped
- *     discord    discord.com/developers, Execute Webhook   content, 2000 characters at most; nobody is mentioned
+ *     discord    discord.com/developers, Execute Webhook   content, 2000 characters at most; no user is mentioned
  *     teams      Workflows, "when a webhook request is received": an adaptive card
  *     ntfy       docs.ntfy.sh/publish, "Publish as JSON": to the server's root, with the topic in the body
  *     gotify     gotify.net/docs/pushmsg: the application's token in X-Gotify-Key

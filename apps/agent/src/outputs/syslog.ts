@@ -185,7 +185,7 @@ function overUdp({ host = '', port = PORTS.udp }: SyslogSettings): Transport {
     async send(messages) {
       if (socket === null) {
         socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
-        // an error that comes between two messages (a port that nobody listens at) is of no message in particular
+        // an error that comes between two messages (a port without a listener) belongs to no particular message
         socket.on('error', () => undefined)
         socket.unref()
       }
@@ -205,7 +205,7 @@ function overUdp({ host = '', port = PORTS.udp }: SyslogSettings): Transport {
   }
 }
 
-/** Calls back after so many turns of the event loop, each of which reads what has come. */
+/** Calls back after this many turns of the event loop; each turn reads the received data. */
 function afterTurns(turns: number, then: () => void): void {
   if (turns === 0) then()
   else setImmediate(() => afterTurns(turns - 1, then))

@@ -162,7 +162,7 @@ export function createWebhook(options: WebhookOptions): Output {
 }
 
 interface Sender {
-  /** The URL, without what is secret. */
+  /** The URL without its secret part. */
   readonly shown: string
   readonly trusted: { readonly ca?: string[] }
   readonly patienceMillis: number

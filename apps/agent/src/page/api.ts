@@ -130,13 +130,13 @@ export interface AlertEvent {
     readonly shadow?: { readonly score: number | null; readonly threshold: number; readonly novel: boolean }
     readonly lostInWindow: number
     readonly evidence?: string
-    /** Packets in that file up to the verdict, of those that the flow had then, and later ones. */
+    /** Packets in that file: up to the verdict, of all packets that the flow had then, and after it. */
     readonly evidencePackets?: Counts<'kept' | 'of' | 'later'>
     readonly folded?: Counts<'count' | 'peers' | 'services'>
   }
 }
 
-/** What the agent tells of itself; an event without a flow. */
+/** An event about the agent itself, without a flow. */
 export type NoticeRule =
   | 'degraded'
   | 'recovered'

@@ -1,4 +1,4 @@
-/** What happened today, what is to be done, a card for each incident with its answers, and a timeline. */
+/** Today's incidents, tasks, a card for each incident with its answers, and a timeline. */
 import { useState } from 'preact/hooks'
 import type { AgentState, Incident, SectionProps } from './api.js'
 import { Buttons, List, useWidth } from './parts.js'

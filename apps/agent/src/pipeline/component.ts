@@ -5,7 +5,7 @@
 export interface Component {
   /** Once a second. */
   readonly tick?: () => void
-  /** Once a second, where the packets' time goes on by itself: it has reached `nowMicros`. */
+  /** Called once a second if the packets' time advances by itself: it has reached `nowMicros`. */
   readonly advance?: (nowMicros: number) => void
   /** The packets' clock was set; times that are kept move with it. */
   readonly clockSet?: (byMicros: number) => void

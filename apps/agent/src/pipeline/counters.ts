@@ -53,7 +53,7 @@ export interface Decider {
   peek(record: FlowRecord): AgentVerdict
   /** What judges a device (its key), as decisions name it; null where there is no model yet. */
   modelOf(device: string): ModelInForce | null
-  /** How rare the score of a decision is among normal flows; null where nobody knows. */
+  /** How rare the score of a decision is among normal flows; null if unknown. */
   rarity(decision: Pick<AgentVerdict, 'score' | 'model'>): Rarity | null
 }
 

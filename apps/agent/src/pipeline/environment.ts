@@ -23,6 +23,6 @@ export interface AgentEnvironment {
 
 /** While a run is opened. */
 export interface OpeningEnvironment extends AgentEnvironment {
-  /** Reports what is damaged in the state folder. */
+  /** Reports damaged files of the state folder. */
   readonly faults: StateFaults
 }

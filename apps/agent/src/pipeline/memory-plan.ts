@@ -33,14 +33,14 @@ export function planMemory(
   limitBytes: number,
   modelBytes: number,
   outputs: readonly OutputSettings[] = [],
-  /** Models that are made here, of rows so wide; modelBytes is then of those that are given. */
+  /** Models that are made here, of rows so wide; modelBytes then counts the given models. */
   learning: MadeHere | null = null,
-  /** Set aside for what else the settings ask for. */
+  /** Reserved for other settings. */
   furtherBytes = 0,
 ): MemoryPlan {
   const learningBytes = learning === null ? 0 : bytesOfLearning(learning)
   const runtimeBytes = RUNTIME_BYTES + librariesBytes(outputs) + learningBytes + furtherBytes
-  // a model is in memory twice while it is read, and the scorers of verdicts and of explanations pack it anew
+  // a model is in memory twice while it is read, and the scorers of verdicts and explanations pack it again
   const fixedBytes = runtimeBytes + 4 * modelBytes
   const queueBytes = queueBytesOf(limitBytes, learning !== null)
   const room = limitBytes - fixedBytes - 2 * queueBytes
@@ -72,12 +72,12 @@ interface MadeHere {
   readonly dimension: number
 }
 
-/** Rows of those that learn, models of the others, and one training. */
+/** Rows of learning devices, models of the others, and one training. */
 function bytesOfLearning({ models: settings, online, dimension }: MadeHere): number {
   const { memoryBytes, maximum, rowsPerDevice } = settings
   // each model and its scorer, the few explainers, and the rows of a training three times: copied, in its process, scaled
   const models = (2 * maximum + 4) * modelBytesOf(dimension)
-  // of those that learn on the model as it was trained too, and the rows of the next round
+  // for online learning, the trained model too, and the rows of the next round
   const learntOn = online === null ? 0 : onlineBytes(maximum, online, dimension)
   return memoryBytes + models + learntOn + TRAINING_BYTES + 24 * rowsPerDevice * dimension
 }

@@ -1,4 +1,4 @@
-/** The devices that are known, opened from the settings, and what is told of them. */
+/** Opens the known devices from the settings, and reports about them. */
 import type { FlowRecord } from '@oddflow/flows'
 import { fileError, isResponderDevice } from '@oddflow/program'
 import type { FactRule } from '../alerts/alert.js'
@@ -88,7 +88,7 @@ export async function openDevices(
     onVerdict(record: FlowRecord, device: Device, novel: boolean): void {
       const isOfIncident =
         device.state !== 'watching' && incidents?.noteHeld(record, isNewContactOf(device, record)) === true
-      // what is normal with one peer alone trains no model
+      // flows that are normal with one peer only train no model
       if (!answers.isOfAnswer && !isOfIncident) models?.note(record, device, novel)
     },
   }
@@ -112,7 +112,7 @@ export async function openDevices(
 /** In the announcement of a device. */
 const MAXIMUM_CONTACTS = 8
 
-/** What is said of a device that has become ready, or is watched at once: with what its flows can promise. */
+/** The message about a device that is ready or watched at once, with the promise of its model. */
 function readyText(
   of: Device,
   atMicros: number,

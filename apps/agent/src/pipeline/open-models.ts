@@ -147,12 +147,12 @@ function contractOf({ set, packetsPerFlow, cutSeconds, idleSeconds }: FeatureSet
 export interface OpenedModels {
   readonly decider: Decider
   readonly explain: AlertExplainer
-  /** Models that were read again take the place of those that were given before. Throws UsageError where they cannot. */
+  /** Replaces the given models by models that were read again. Throws UsageError if they do not fit. */
   readonly replaceGiven: (next: GivenModels) => void
   /** null where nothing is made here. */
   readonly room: ModelManager | null
   readonly forAnnouncements: Pick<AgentVerdict, 'model' | 'threshold'>
-  /** As they were given; where these are lost, those that have models. */
+  /** The devices as given; if these are lost, the devices with models. */
   readonly known: KnownDevices
 }
 

@@ -85,7 +85,7 @@ export async function openEve(
   }
 }
 
-/** A delivery for the EVE file and for each further output; what fails and works again is told. */
+/** A delivery for the EVE file and each further output; failures and recoveries are logged. */
 export async function startDeliveries(
   settings: Settings,
   environment: AgentEnvironment,

@@ -1,8 +1,8 @@
 /**
- * Overload: what is left out when packets come faster than they can be judged, by rule and counted.
+ * Overload: drops flows by a fixed rule, and counts their packets, when packets arrive faster than they can be judged.
  *
  * First packets that would begin a flow go: one in two, in four and so on by a keyed hash of the flow's ends, since to begin
- * and judge a flow is most of the work in a flood. Open flows go on. Only when one new flow in 2^STEPS_OF_NEW is let in and
+ * and judge a flow is most of the work in a flood. Open flows continue. Only when one new flow in 2^STEPS_OF_NEW is let in and
  * packets still wait, whole open flows are left out by the same hash. A flow that was left out stays out as long as it goes
  * on. Every packet is counted as dropped by the agent.
  *
@@ -148,7 +148,7 @@ export class ShedFlows {
     this.#latest = nowSeconds
   }
 
-  /** Whether it was left out and goes on; a packet of it has come now. */
+  /** Whether the flow was dropped and still has packets; call it for each packet. */
   holds(hash: number, nowSeconds: number): boolean {
     const at = hash & (PLACES - 1)
     const goesOn =
@@ -174,7 +174,7 @@ interface OverloadOptions {
   readonly seed: number
   readonly monotonicMillis: () => number
   readonly residentBytes: () => number
-  /** Packets that were left out up to now, also those that were held when they came. */
+  /** Packets dropped so far, including packets that were held. */
   readonly shedPackets: () => number
   readonly onEntered: (message: string) => void
   /** @param packets - that were left out */
@@ -276,7 +276,7 @@ export class Overload {
     if (filling !== null) this.#answerFilling(filling, this.#arrivedMillis)
   }
 
-  /** It was judged: packets that were left out, and flows that were begun. */
+  /** Counts judged work: frames, dropped packets, and started flows. */
   judged(frames: number, shed: number, flows: number): void {
     this.#since.judged += frames - shed
     this.#since.shed += shed

@@ -16,7 +16,7 @@ interface ReloadOptions {
   readonly replaceGiven: (next: GivenModels) => void
 }
 
-/** Makes what is called at each SIGHUP: takes over what may change while the agent runs, and says what does not. */
+/** Makes the SIGHUP handler: applies settings that may change at run time, and reports those that need a restart. */
 export function createReload(options: ReloadOptions): () => Promise<void> {
   const { settings, path } = options
   const { readAgain, log } = options.environment

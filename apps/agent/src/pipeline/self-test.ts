@@ -83,7 +83,7 @@ const TRIES = 3
 /** Frames, or ends of flows, between two pauses. */
 const SLICE = 64
 const PAUSE_MILLIS = 5
-/** Of the open flows of one test: the least that the real table has (memory-plan.ts); what is not used takes no memory. */
+/** Open flows of one test: the minimum of the real table (memory-plan.ts); unused places take no memory. */
 const FLOW_BYTES = 2 * 1_048_576
 /** 2026-01-01T00:00:00Z. Features know gaps alone, so the same attack at another hour has the same verdict; */
 const START_MICROS = 1_767_225_600_000_000

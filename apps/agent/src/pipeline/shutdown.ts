@@ -19,7 +19,7 @@ export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T |
   })
 }
 
-/** Work goes on for so long before timers, requests and outputs are given their turn. */
+/** Time of work before timers, requests and outputs get their turn. */
 const TURN_MILLIS = 50
 
 /** To be awaited between pieces of work that nothing else waits in, as where a file is read. */

@@ -64,7 +64,7 @@ interface WatcherOptions {
    * `clockMicros`: by how much the packets' clock was set since the record's first packet.
    */
   readonly onNovel: (record: FlowRecord, verdict: AgentVerdict, clockMicros: number) => void
-  /** Packets that came, dropped copies and those that the filter took out by their status; borrowed as records are. */
+  /** Packets that arrived, including copies and filtered packets, by status; borrowed as records are. */
   readonly onPackets?: (frames: FrameBatch, packets: PacketBatch) => void
   /** The packets' clock was set by so much; verdicts that follow have times of the clock as it is now. */
   readonly onClockStep?: (byMicros: number) => void
@@ -169,7 +169,7 @@ export function createWatcher(options: WatcherOptions) {
     },
     onEarlyRow: (record) => decide(record, true),
     onRecord: (record) => {
-      // what is left over at the end of a long flow is of a flow already judged
+      // the rest of a long flow belongs to a flow that was judged
       if (!record.rowGivenEarly && record.noRowReason !== 'remainder') decide(record, false)
     },
   })

@@ -1,6 +1,6 @@
 /**
  * AlertLog: alerts in one order, between the detection and the outputs. In memory, or on disk (spool.ts).
- * Each output reads at its own pace. A full log drops its oldest alerts, and each output counts those that it had not delivered.
+ * Each output reads at its own pace. A full log drops its oldest alerts, and each output counts the dropped alerts that it had not delivered.
  */
 
 import { ReaderCursor } from './segments.js'
@@ -101,7 +101,7 @@ export interface AlertBatch {
 
 export interface AlertReader {
   readonly name: string
-  /** Alerts from the last commit on, at most so many; none where there is nothing new. Again gives the same. */
+  /** At most this many alerts after the last commit; empty if there are none. Repeated calls give the same. */
   read(limit: number): Promise<AlertBatch>
   /**
    * Everything before `next` is delivered and is not read again (on disk: after a restart either). Rejects with FileError where

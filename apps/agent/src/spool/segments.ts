@@ -26,7 +26,7 @@ export const SEGMENT_HEADER_BYTES = 16
 export const RECORD_HEADER_BYTES = 8
 /** Longest payload: an alert takes one to four thousand bytes. */
 export const MAXIMUM_PAYLOAD_BYTES = 65_536
-/** What is read of a segment at once: more than one ever has, which is a mebibyte and a batch. */
+/** Read size of a segment: above the largest segment, which is a mebibyte and a batch. */
 export const MAXIMUM_READ_BYTES = 16_777_216
 const SIGNATURE = new TextEncoder().encode('OFSPOOL1')
 
@@ -172,7 +172,7 @@ function crcBefore(payload: Uint8Array, sum: number): number {
 
 /**
  * Cursor: how far an output has got, on disk in `NAME.place`, replaced as a whole. One that is
- * damaged is told of and set aside; what is left in the spool is then delivered again, under the same ids.
+ * damaged is reported and renamed; the rest of the spool is then delivered again, under the same ids.
  *
  * `end.mark` in the same form says how far the spool itself had got when it was last closed, so that a lost end can be counted.
  */
@@ -312,7 +312,7 @@ export async function recoverSegments(
     .map(Number)
     .sort((a, b) => a - b)
   const segments: Segment[] = []
-  // an output, or the spool itself, may have got further than what is left of the segments
+  // an output, or the spool itself, may be ahead of the remaining segments
   const ends = [0, await readEnd(files, folder, log), ...firsts]
   for (const name of names) {
     const output = /^(.+)\.place$/.exec(name)?.[1]

@@ -67,7 +67,7 @@ interface SpoolView {
   waiting(from: number): Uint8Array[]
   /** The cursor of the slowest reader has moved on. */
   released(): Promise<void>
-  /** Alerts from `first` to before `end` are not in the file any more, or damaged; told of once, whoever finds it. */
+  /** Alerts from `first` to before `end` are missing from the file, or damaged; reported once. */
   damaged(path: string, first: number, end: number): void
 }
 
@@ -168,7 +168,7 @@ export class SpoolReader implements AlertReader {
     return { lines: end < 0 ? lines : lines.slice(0, end), isSound: begins }
   }
 
-  /** From cursor.next on, which moves over what is damaged; none where nothing behind can be read. */
+  /** Alerts from cursor.next, which skips damaged ones; empty if none can be read. */
   async #readFrom(segment: Segment, limit: number): Promise<Uint8Array[]> {
     const { cursor } = this
     let at = this.#position

@@ -83,7 +83,7 @@ class SegmentWriter {
     const bytes = encodeRecords(first, payloads)
     const current = this.#open
     const isFull = current !== null && current.segment.bytes >= this.#segmentBytes
-    // what goes into a file that was removed or moved meanwhile nobody reads
+    // no reader sees writes to a file that was removed or moved
     const isGap = current !== null && current.segment.end !== first
     if (isFull || isGap || (await current?.file.isAt(current.segment.path)) === false) await this.close()
     const target = this.#open ?? (await this.#begin(first))
@@ -111,7 +111,7 @@ class SegmentWriter {
     const path = segmentPath(this.#folder, first)
     // somebody may have removed it
     await this.#files.makeFolder(this.#folder)
-    // one of that name was begun, failed, and holds nothing that was acknowledged
+    // a file of that name is from a failed start, and has no acknowledged alert
     await this.#files.remove(path).catch(() => undefined)
     const file = await this.#files.open(path, 'create')
     try {
@@ -175,7 +175,7 @@ class Spool implements AlertLog {
   readonly #refusals: Refusals
   readonly #readers: SpoolReader[] = []
   readonly #closing = new AbortController()
-  /** Ends of what is lost, so that one reader alone reports it. */
+  /** Ends of lost ranges, so that only one reader reports each. */
   readonly #told = new Set<number>()
   /** Sequence number behind the last acknowledged alert. */
   #end: number

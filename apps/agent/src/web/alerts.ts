@@ -213,7 +213,7 @@ export function createAlertFeed(known: readonly Uint8Array[] = []) {
     /** Alerts from number `from` on, or what there is of them, as a JSON array; `next` is the number to ask for next. */
     since(from: number): { json: string; next: number } {
       const next = first + lines.length
-      // a page from before a restart has a larger number than there is, and begins anew
+      // a page from before a restart has a number beyond the last, and starts from the first
       const begin = from > next ? 0 : Math.max(0, from - first)
       const decoder = new TextDecoder()
       const texts = lines.slice(begin).map((line) => decoder.decode(line))

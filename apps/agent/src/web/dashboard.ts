@@ -114,7 +114,7 @@ export interface DashboardModels {
 export type Dashboard = (request: IncomingMessage, response: ServerResponse) => boolean | 'stream'
 
 const MAXIMUM_BODY_BYTES = 65_536
-/** Devices that the page is told of, those that wait for a person first. */
+/** Devices sent to the page; devices waiting for a person come first. */
 const MAXIMUM_DEVICES = 200
 const MAXIMUM_INCIDENTS = 30
 /** For an answer that a model is made for. */
@@ -160,7 +160,7 @@ export function createDashboard(options: DashboardOptions): Dashboard {
   )
   const routes = createRoutes(options, streams)
 
-  /** The answer to what is asked under /api. Throws HttpError. */
+  /** Answers a request under /api. Throws HttpError. */
   const answerApi = (
     request: IncomingMessage,
     response: ServerResponse,

@@ -131,7 +131,7 @@ function adviceOn({ code, message }: NodeJS.ErrnoException): string {
 
 export interface Health {
   readonly isWell: boolean
-  /** What is wrong, and what went wrong in this run. */
+  /** Current problems, and earlier problems of this run. */
   readonly reasons: readonly string[]
 }
 

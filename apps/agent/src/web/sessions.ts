@@ -30,7 +30,7 @@ const COOKIE = /^(\d{1,12})\.([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/
  * whatever is wrong. Wrong tokens lock no client out: of 256 random bits none is guessed, and a lock would serve an attacker.
  *
  * @param known - sessions that were signed out in earlier runs.
- * @param write - keeps those that were signed out.
+ * @param write - stores the sessions that were signed out.
  */
 export function createSessions(
   token: string,
