@@ -43,7 +43,7 @@ const RENEWAL_DAYS = 90
 const LOGIN_SECONDS = 30
 const DAY_MILLIS = 86_400_000
 
-const SERVER_CONF = `# Written once by oddflow-fleet; yours to change. The users are in users.conf, which oddflow-fleet writes.
+const SERVER_CONF = `# Written once by oddflow-fleet; you may change it. The users are in users.conf, which oddflow-fleet writes.
 tls { cert_file: "server.pem", key_file: "server.key", timeout: ${LOGIN_SECONDS} }
 jetstream { store_dir: "store" }
 include "users.conf"

@@ -330,10 +330,10 @@ interface RolloutOptions extends ServerOptions, TargetOptions {
 function rolloutCommand(): Command {
   return serverCommand(
     'rollout',
-    'Show what became of the model that is offered to a gateway or a group, and take the next step.',
+    'Show the state of the model offered to a gateway or a group, and take the next step.',
   )
-    .option('--gateway <name>', 'the model that is offered to this gateway')
-    .option('--group <name>', 'the model that is offered to this group')
+    .option('--gateway <name>', 'the model offered to this gateway')
+    .option('--group <name>', 'the model offered to this group')
     .option(
       '--follow',
       'keep running: after --canary-hours, offer the model to all gateways or roll it back; then end',

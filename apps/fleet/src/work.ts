@@ -122,7 +122,7 @@ class Worker {
     }
     try {
       if (message.info.deliveryCount > MAXIMUM_DELIVERIES) {
-        throw unusable(`${MAXIMUM_DELIVERIES} workers took it, and none finished`)
+        throw unusable(`${MAXIMUM_DELIVERIES} workers started this capture, and none finished`)
       }
       const outcome = await this.#scoreJob(job)
       if (outcome === null) {

@@ -131,7 +131,7 @@ export interface CaptureDrops {
   readonly interfaceDropped: number | null
   /** Packets that the operating system dropped (isb_osdrop). */
   readonly systemDropped: number | null
-  /** Packets lost between those that were recorded (epb_dropcount, drops count of the Packet Block). */
+  /** Packets lost between recorded packets (epb_dropcount, drops count of the Packet Block). */
   readonly betweenPackets: number | null
 }
 

@@ -335,7 +335,7 @@ class BlockReader implements CaptureReader {
     }
   }
 
-  /** What is incomplete at the end of the input; null if nothing is. */
+  /** The incomplete record at the end of the input; null if there is none. */
   #describeCut({ skip, skippedBlockBytes, need }: RecordReader): string | null {
     const held = this.#carryLength
     if (skippedBlockBytes > 0) {

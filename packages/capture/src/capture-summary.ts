@@ -12,9 +12,9 @@ import { type FrameBatch, PACKET_OK, PACKET_STATUS_NAMES, type PacketBatch } fro
 import { PacketCheck, type PacketCheckCounts } from './packet-check.js'
 import { PacketOrder, type PacketOrderCounts } from './packet-order.js'
 
-/** What is in a capture: packets, bytes, times, link types, flows, and packets left out by reason. */
+/** The contents of a capture: packets, bytes, times, link types, flows, and packets left out by reason. */
 export interface CaptureSummary {
-  /** Packets counted: those that the filter kept, if there is one. */
+  /** Packets counted: packets that the filter kept, if there is one. */
   readonly packets: number
   /** All packets of the capture. */
   readonly readPackets: number

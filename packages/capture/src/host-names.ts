@@ -144,7 +144,7 @@ const RECORD_HEADER_BYTES = 5
 /** Type and length, version, random. */
 const HELLO_BYTES = 4 + 2 + 32
 
-/** The server name of a ClientHello at the begin of a connection; null for what is none, and one without a name. */
+/** The server name of a ClientHello at the start of a connection; null if there is no ClientHello or no name. */
 export function readServerName(bytes: Uint8Array, start: number, end: number): ServerName {
   if (end - start < RECORD_HEADER_BYTES + 1) return null
   const hello = start + RECORD_HEADER_BYTES

@@ -90,7 +90,7 @@ export const PROTOCOL_UDP = 17
 export const PROTOCOL_ICMPV6 = 58
 export const PROTOCOL_SCTP = 132
 
-/** @param ipEnd - where the IP packet ends by its own length, perhaps beyond what is captured */
+/** @param ipEnd - where the IP packet ends by its own length, perhaps beyond the captured bytes */
 export function decodeTransport(frame: FrameCursor, protocol: number, at: number, ipEnd: number): number {
   const { data, end, packets, i } = frame
   packets.transportOffset[i] = at

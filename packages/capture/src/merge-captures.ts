@@ -61,7 +61,7 @@ interface Head {
 
 /**
  * @param inputs in any order; those of the same first time are taken in the order given
- * @param counters kept up to date while the merge goes on
+ * @param counters kept up to date during the merge
  */
 export async function* mergeCaptures(
   inputs: readonly MergeInput[],
@@ -96,7 +96,7 @@ export async function* mergeCaptures(
         earliest = earliestOf(heads)
       }
       if (earliest === null) break
-      // It goes on until another head, or a capture that is still closed, has its turn.
+      // It continues until another head, or a capture that is still closed, has its turn.
       let limit = Number.POSITIVE_INFINITY
       for (const head of heads) if (head !== earliest) limit = Math.min(limit, head.micros)
       if (nextInput < waiting.length && heads.length < MAXIMUM_OPEN_CAPTURES) {

@@ -19,7 +19,7 @@ export const DUPLICATE_WINDOW_MICROS = 1000
 
 /** What a PacketCheck has counted so far, in packets. */
 export interface PacketCheckCounts {
-  /** Packets with an IP header and a time: those that can be copies. */
+  /** Packets with an IP header and a time; only these can be copies. */
   ipPackets: number
   /** Copies among them. */
   duplicatePackets: number

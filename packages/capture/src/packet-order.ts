@@ -244,7 +244,7 @@ export class PacketOrder {
     }
     const from = this.#latest - REORDER_WINDOW_MICROS
     const least = Math.max(0, count - REORDER_PACKETS)
-    // Packets without a time wait for those that they came after.
+    // Packets without a time wait for their predecessors.
     const isBehind = last < 0 && this.#end > this.#head
     const kept = isBehind ? least : firstAfter(timestampMicros, least, count, from)
     const view = this.#offset === 0 ? batch : this.#shift(batch)

@@ -1,7 +1,7 @@
 /**
  * The columns of a contract's rows by name and unit, to show a row to a person.
  *
- * Names are of places, not of what is always in them: an IAT+SIZE row of fewer than p packets ends with its last
+ * Names belong to places, whose contents may vary: an IAT+SIZE row of fewer than p packets ends with its last
  * size in the place of an interarrival time, and one of more than p packets has iat(p) in the last place, as in
  * the paper's rows. `hasFixedColumns` tells the feature sets in which that cannot happen. Places without a packet
  * hold 0 (header bits: −1).
@@ -55,7 +55,7 @@ export function minimumScale(contract: FeatureContract): number | null {
   return contract.featureSet === 'flow-summary' ? SUMMARY_SCALE : null
 }
 
-/** What a detector is told of rows' columns beside their numbers. */
+/** The description of rows' columns that a detector gets besides the numbers. */
 export interface ColumnFacts {
   /** As `categoryColumn` says. */
   readonly categoryColumn: number | null

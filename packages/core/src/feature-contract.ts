@@ -67,7 +67,7 @@ export const FLOW_PROTOCOLS = ['tcp', 'udp', 'icmp', 'sctp'] as const
 export type FlowProtocol = (typeof FLOW_PROTOCOLS)[number]
 /** Those of which flows make rows unless a contract says otherwise, as in the paper. */
 export const DEFAULT_FLOW_PROTOCOLS: readonly FlowProtocol[] = ['tcp', 'udp']
-/** What is done to rows before a detector sees them (scaler.ts of the detectors). */
+/** Processing of rows before a detector sees them (scaler.ts of the detectors). */
 export const SCALER_NAMES = ['none', 'standard', 'log', 'log-standard', 'quantile'] as const
 /** One of SCALER_NAMES. */
 export type ScalerName = (typeof SCALER_NAMES)[number]
@@ -152,7 +152,7 @@ export function endsOnClose(contract: FlowContract): boolean {
   return contract.endOnClose ?? isCloseUsual(contract.featureSet)
 }
 
-/** The last two fields without those that have their usual value. */
+/** The last two fields, without default values. */
 export function connectionRules(
   featureSet: FlowFeatureSet,
   { endOnClose = isCloseUsual(featureSet), vlanKey = false }: Pick<GatheringRules, 'endOnClose' | 'vlanKey'>,
@@ -167,7 +167,7 @@ function isCloseUsual(featureSet: FlowFeatureSet): boolean {
   return featureSet === 'flow-summary'
 }
 
-/** The fields on packets without those that have their usual value. */
+/** The fields on packets, without default values. */
 export function packetRules(
   view: PacketView,
   protocols: readonly FlowProtocol[],

@@ -68,7 +68,7 @@ const IAT_UNIT = {
 }
 const NO_FIELDS = { ownFields: [], checkOwn: () => ({}) }
 
-/** SAMP-SIZE and SAMP-NUM: windows of what is counted. */
+/** SAMP-SIZE and SAMP-NUM: windows of the counts. */
 const samp = (title: string, unit: 'bytes' | 'packets') => ({
   title,
   hasSizes: unit === 'bytes',

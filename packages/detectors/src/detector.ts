@@ -119,7 +119,7 @@ export const DETECTOR_NAMES = [
   'ensemble',
 ] as const
 
-/** Those that an ensemble may have as members. */
+/** Detectors that an ensemble may have as members. */
 export type MemberName = Exclude<DetectorName, 'ensemble'>
 /** Detectors that an ensemble can have as members: all but the ensemble. */
 export const MEMBER_NAMES: readonly MemberName[] = DETECTOR_NAMES.filter((name) => name !== 'ensemble')

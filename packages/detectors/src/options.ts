@@ -13,7 +13,7 @@ import { shownValue } from './fields.js'
 
 export type OptionGroup = 'Detector' | 'Embedding' | 'Mixture' | 'One-class SVM' | 'Other detectors'
 
-/** What is said of an option to people. */
+/** The description of an option for people. */
 interface OptionHelp {
   readonly group: OptionGroup
   readonly help: string

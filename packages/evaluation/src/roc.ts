@@ -12,7 +12,7 @@ import { ArgumentError } from '@oddflow/core'
  * Scores and labels, checked once and sorted once: what every measure here starts from.
  *
  * Scores are OddFlow's: higher = more normal. Novel is the positive class. A row is called novel at
- * threshold t when its score ≤ t, so rows of equal score are called alike and can only be counted together.
+ * threshold t when its score ≤ t, so rows of equal score get the same verdict and can only be counted together.
  */
 
 /** One entry a row: true or 1 = novel, false or 0 = normal. */
@@ -145,7 +145,7 @@ export function ratesAtThreshold(scores: ArrayLike<number>, isNovel: NovelLabels
  *
  * Unlike the ROC curve these depend on how many novel rows there are, so figures from samples of different
  * make-up do not compare (Davis and Goadrich, "The relationship between precision-recall and ROC curves", ICML
- * 2006). One point for each different score, since rows of equal score are called alike; average precision is
+ * 2006). One point for each different score, since rows of equal score get the same verdict; average precision is
  * the sum of precision times the step in recall over these points, with no interpolation, which would promise
  * precision that no threshold has.
  */

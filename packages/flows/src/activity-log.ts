@@ -26,7 +26,7 @@ const NONE = -1
 const ENTRIES_PER_FLOW = 2
 /** No log is packed while it is shorter. */
 const SHORT_LOG = 1024
-/** A log of more entries than so many a flow is packed. */
+/** A log with more entries per flow than this is packed. */
 const LONG_LOG = 4
 
 /** Entries of each log. */
@@ -39,7 +39,7 @@ function kindsOf(closes: boolean): number {
   return closes ? CLOSED + 1 : ESTABLISHED + 1
 }
 
-/** Bytes of the logs for so many flows. */
+/** Bytes of the logs for this many flows. */
 export function activityBytes(capacity: number, closes: boolean): number {
   return 4 * kindsOf(closes) * logEntries(capacity)
 }
@@ -184,7 +184,7 @@ export class ActivityLog {
     this.#setLimit(kind)
   }
 
-  /** The log is packed when it has so many entries. */
+  /** The log is packed at this number of entries. */
   #setLimit(kind: number): void {
     const at = LOG_FIELDS * kind
     const long = Math.max(SHORT_LOG, LONG_LOG * this.state[at + USED])

@@ -118,11 +118,11 @@ export interface FlowCounters extends TimeCounters {
   packetsInFlows: number
   /** Packets by the reason for being in no flow; only reasons that occurred. */
   dropped: Partial<Record<DropReason, number>>
-  /** Flows begun. */
+  /** Flows started. */
   flows: number
   /** Flows ended for lack of memory, though not idle: the sum of the next two. */
   evictedFlows: number
-  /** Those that were half-open: one packet, or TCP with only bare SYNs. */
+  /** Half-open flows: one packet, or TCP with only bare SYNs. */
   evictedHalfOpenFlows: number
   /** Those that were not. */
   evictedActiveFlows: number

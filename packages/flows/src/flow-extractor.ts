@@ -88,7 +88,7 @@ export interface FlowExtractor {
   finish(): FlowCounters
   /** Counts so far, of records that have ended. */
   counters(): FlowCounters
-  /** Flows begun so far, as in `counters`; cheap to read often. */
+  /** Flows started so far, as in `counters`; cheap to read often. */
   readonly flows: number
   /** Flows that are open now. */
   readonly openFlows: number

@@ -236,7 +236,7 @@ export type EndReason = (typeof END_REASONS)[number]
  * Why a record has no row:
  * - one-packet: a whole flow of one packet (see OnePacketRule);
  * - too-few-packets: a flow with fewer packets than the contract's minimum, in all or within its duration;
- * - remainder: what is left at the end of a long flow after its last full window;
+ * - remainder: the rest of a long flow after its last full window;
  * - last-piece: the last piece of a flow that was cut, under idle-gap rules.
  */
 export type NoRowReason = 'one-packet' | 'too-few-packets' | 'remainder' | 'last-piece'

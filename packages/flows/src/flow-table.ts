@@ -140,7 +140,7 @@ export interface EntryLayout {
   readonly entryWords: number
 }
 
-/** Bytes of a pool of so many chunks. */
+/** Bytes of a pool of this many chunks. */
 export function packetPoolBytes(layout: EntryLayout, chunks: number): number {
   return chunks * (CHUNK * (8 * layout.entryFloats + 4 * layout.entryWords) + 4)
 }

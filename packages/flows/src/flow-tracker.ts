@@ -85,7 +85,7 @@ const CONTINUES = 0
 const BEGINS = 1
 const AFTER_CLOSE = 2
 
-/** Bytes of tracker, table and sink for so many flows. */
+/** Bytes of tracker, table and sink for this many flows. */
 export function trackerBytes(flows: number, bytesPerFlow: number, endOnClose: boolean): number {
   return flowTableBytes(flows, endOnClose) + flows * (bytesPerFlow + (endOnClose ? 8 : 0))
 }
@@ -240,7 +240,7 @@ export class FlowTracker {
         counts.notIpv4++
         continue
       }
-      // NaN and infinities alike.
+      // This covers NaN and infinities.
       if (time - time !== 0) {
         counts.noTimestamp++
         continue

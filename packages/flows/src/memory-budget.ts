@@ -83,7 +83,7 @@ export function longestRecordChunks(maker: Pick<FeatureExtractor, 'maximumEntrie
   return Math.ceil(maker.maximumEntries / ENTRIES_PER_CHUNK)
 }
 
-/** Bytes of the pool of so many chunks beside those of one whole row. */
+/** Bytes of a pool of this many chunks, besides one whole row. */
 export function cutterPoolBytes(
   maker: EntryLayout & Pick<FeatureExtractor, 'maximumEntries'>,
   chunks: number,

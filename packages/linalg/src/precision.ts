@@ -16,7 +16,7 @@ export const LARGEST_FLOAT32 = 3.4028234663852886e38
 
 const LEAST_NORMAL_FLOAT32 = 1.1754943508222875e-38
 
-/** The nearest float32, and the largest for what is beyond it. */
+/** The nearest float32; larger values become the largest float32. */
 export function toFloat32(value: number): number {
   return Math.fround(Math.max(-LARGEST_FLOAT32, Math.min(LARGEST_FLOAT32, value)))
 }

@@ -189,7 +189,7 @@ export interface WholeFile {
   /** Whether bytes that were written may be written over. */
   readonly canPatch: boolean
   write(bytes: Uint8Array): void
-  /** Writes over what is at `offset`, for a header that is known last. */
+  /** Overwrites the bytes at `offset`, for a header that is known last. */
   patch(bytes: Uint8Array, offset: number): void
   /** Makes it the target. */
   commit(): void

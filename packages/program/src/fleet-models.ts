@@ -31,7 +31,7 @@ const SHA256 = /^[0-9a-f]{64}$/
 /** A signature over a manifest is none over a model file. */
 const SIGNED_PREFIX = 'oddflow model manifest\n'
 
-/** Whom a model is for. */
+/** The target of a model. */
 export type FleetTarget = { readonly kind: 'gateway' | 'group'; readonly name: string }
 
 /** Whether gateways and groups can have this name. */
@@ -50,7 +50,7 @@ export const modelStateSubject = (gateway: string): string => `$KV.${MODEL_STATE
 export const directGetSubject = (bucket: string, subject: string): string =>
   `$JS.API.DIRECT.GET.KV_${bucket}.${subject}`
 
-/** What is signed. */
+/** The signed text. */
 export interface ModelManifest {
   readonly target: FleetTarget
   /** Higher than that of every earlier manifest. */

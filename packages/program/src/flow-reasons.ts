@@ -7,7 +7,7 @@
  */
 import { exp, type FeatureColumn } from '@oddflow/core'
 
-/** A column of a row in words' units, beside what is normal. */
+/** A column of a row in the units of sentences, beside its normal value. */
 interface MeasuredColumn {
   readonly value: number
   /** In the normal flow most like this one. */
@@ -201,7 +201,7 @@ function transportName(value: number): string {
 /** Digits of numbers, as many more as tell a number and what it is held against apart. */
 const DIGITS = [2, 3, 4, 6]
 
-/** A number in a sentence, with what is usual in brackets. */
+/** A number in a sentence, with the usual value in brackets. */
 export function told(
   { value, nearest, usual }: MeasuredColumn,
   scale: Scale,

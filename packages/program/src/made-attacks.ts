@@ -19,7 +19,7 @@ import {
   SYN,
 } from './made-packets.js'
 
-/** Where made packets belong: a device and what is around it. */
+/** The surroundings of synthetic packets: a device and its network. */
 export interface MadeSite {
   readonly device: MadeHost
   /** A host of the same network that attacks the device. */

@@ -93,7 +93,7 @@ class FileFormatError extends OddFlowError {
 /** How a program speaks to people, one line a message. */
 export interface Messages {
   warn(message: string): void
-  /** An error that the command goes on after, or ends with. */
+  /** An error after which the command continues or ends. */
   complain(message: string): void
   /** A summary for people, on standard error, so that standard output stays data. */
   note(message: string): void

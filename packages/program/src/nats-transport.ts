@@ -16,9 +16,9 @@ const MOST_OTHER_LINES = 1000
 const OTHER_LINES_MILLIS = 10_000
 const LINE_FEED = 10
 const LINE = /^(?:info[ \t]+\{|h?msg[ \t]|-err[ \t]+[^ \t\r]|ping|pong|\+ok)/i
-/** Of a LINE, what is enough to know that it is none. */
+/** Bytes of a LINE that are enough to know that it is invalid. */
 const WORDS = ['INFO', 'MSG', 'HMSG', '-ERR', 'PING', 'PONG', '+OK']
-const FOREIGN = 'the server sent what is not NATS'
+const FOREIGN = 'the server does not speak NATS'
 /** What this file uses of the client's NodeTransport. */
 interface NatsTransport {
   readonly socket: Socket
@@ -118,7 +118,7 @@ export function limitNatsTransport<T extends NatsTransport>(transport: T, nowMil
         yield bytes
       }
     } finally {
-      // also where the parser has failed: nothing reads what the socket would go on gathering
+      // also where the parser has failed: otherwise the socket would collect data without a reader
       transport.socket?.destroy()
     }
   }

@@ -58,7 +58,7 @@ export function createParquetWriter<Row>(
   bytes.appendUint32(PARQUET_MAGIC)
   const drain = (): void => {
     file.write(bytes.getBytes())
-    // `offset` goes on counting from the file's beginning
+    // `offset` continues counting from the file's beginning
     bytes.index = 0
   }
   const writeGroup = (): void => {

@@ -156,7 +156,7 @@ export function writeFully(fd: number, bytes: Uint8Array): void {
       at += writeSync(fd, bytes, at)
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code
-      // a full pipe whose other end is slow: wait a little and go on
+      // a full pipe whose other end is slow: wait briefly and continue
       if (code === 'EAGAIN') Atomics.wait(pause, 0, 0, 5)
       else if (code === 'EPIPE') throw new OutputClosed()
       else throw fileError('write', 'standard output', error)

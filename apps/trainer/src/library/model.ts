@@ -210,7 +210,7 @@ function setOfFlows(flows: readonly FlowOrigin[], scaler: FeatureContract['scale
     if (other !== contract) checkSameContract(contract, other)
     if (record.endReason === 'evicted') {
       throw new DataError(
-        'rows: some flows were cut short for lack of memory, and would bend what is normal: read fewer captures, or give readFlows more memoryBytes',
+        'rows: some flows were cut short for lack of memory, and would distort the model: read fewer captures, or give readFlows more memoryBytes',
         'rows',
       )
     }

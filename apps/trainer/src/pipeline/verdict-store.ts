@@ -144,7 +144,7 @@ export function createScratchRuns(runBytes: number): ScratchRuns {
       doing('read', () => {
         for (let at = 0; at < into.length; ) {
           const got = readSync(fd, into, at, into.length - at, run * runBytes + start + at)
-          if (got === 0) throw new Error('the scratch file is shorter than what was written to it')
+          if (got === 0) throw new Error('the scratch file is shorter than the data written to it')
           at += got
         }
       })

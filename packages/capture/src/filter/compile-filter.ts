@@ -3,7 +3,7 @@
  *
  * Source: pcap-filter(7) of libpcap 1.10. Words: host, net, port, portrange, proto; src, dst, "src or dst", "src and dst";
  * ether, ip, ip6, arp, tcp, udp, sctp, icmp, icmp6; broadcast, multicast; less, greater; vlan; and (&&), or (||), not (!),
- * parentheses. `not` binds tightest; `and` and `or` bind alike and group from the left. An identifier without a keyword
+ * parentheses. `not` binds tightest; `and` and `or` have equal precedence and group from the left. An identifier without a keyword
  * takes the qualifiers of the one before it: "port 80 or 443", "port (80 or 443)".
  *
  * `vlan` is true of packets with a tag, `vlan 10` of those of this VLAN. As in tcpdump the words after it look behind the

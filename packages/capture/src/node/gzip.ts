@@ -108,7 +108,7 @@ export interface CompressionState {
   /** null for plain input. */
   compression: 'gzip' | 'zstd' | null
   truncated: boolean
-  /** What is wrong with a damaged or unreadable stream. */
+  /** The error of a damaged or unreadable stream. */
   damage: string | null
   /** Bytes after the compressed data that are no part of them. */
   trailingBytes: number
@@ -339,7 +339,7 @@ const STAGE_BYTES: Readonly<Partial<Record<Stage, number>>> = {
  * trailing garbage up to the end of the input.
  */
 class GzipFraming {
-  /** Members begun. */
+  /** Members started. */
   members = 0
   /** Bytes after the last member that are neither gzip nor zero padding. */
   garbageBytes = 0
@@ -452,7 +452,7 @@ class GzipFraming {
     }
   }
 
-  /** Goes on to the next part of the header that the flags announce, from `part` on. */
+  /** Continues with the next part of the header that the flags announce, from `part` on. */
   #continueHeader(part: number): void {
     const flags = this.#flags
     if (part <= FLAG_EXTRA && (flags & FLAG_EXTRA) !== 0) this.#begin('extra-length')

@@ -186,7 +186,7 @@ function readNow(handle: FileHandle, buffer: Uint8Array, failed: (cause: unknown
 export const CAPTURE_READERS = ['oddflow', 'pcap-parser'] as const
 /** One of CAPTURE_READERS. */
 export type CaptureReaderName = (typeof CAPTURE_READERS)[number]
-/** Fits into the second cache of small machines, with what is made of it. */
+/** Fits into the L2 cache of small machines, with its decoded columns. */
 export const DEFAULT_BLOCK_BYTES = 131_072
 
 /** Options of `openCapture` and `readCapture`. */

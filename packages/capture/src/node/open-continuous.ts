@@ -4,7 +4,7 @@
  * The files may be in any order: each is opened once for its first time, then they are merged in the order of time
  * (merge-captures.ts). What could not be put in order is counted and reported by file. Several files must be regular ones,
  * because a pipe cannot be read twice. A file that is no capture throws CaptureFileError; a cut, damaged or empty one gives
- * what it holds, the others go on, and the end state says which.
+ * what it holds, the others continue, and the end state says which.
  */
 import { stat } from 'node:fs/promises'
 import { ArgumentError, plural } from '@oddflow/core'
@@ -44,7 +44,7 @@ function describeDisorder(files: readonly FileOrder[]): string[] {
   if (waited.length > 0) {
     const late = waited.reduce((sum, { latePackets }) => sum + latePackets, 0)
     lines.push(
-      `more than ${MAXIMUM_OPEN_CAPTURES} files overlap in time, the most that are read at once: ${plural(waited.length, 'file')} opened late, with ${plural(late, 'late packet')}; merge some of them beforehand (mergecap)`,
+      `more than ${MAXIMUM_OPEN_CAPTURES} files overlap in time, the maximum to read at once: ${plural(waited.length, 'file')} opened late, with ${plural(late, 'late packet')}; merge some of them beforehand (mergecap)`,
     )
   }
   const wrong = told(files, ({ wrongTimes }) => wrongTimes)

@@ -161,7 +161,7 @@ class Recorder {
   readonly messages = new RecorderMessages()
   /** It was asked to stop. */
   stopping = false
-  /** Resolves when it has begun to record, or has ended without. */
+  /** Resolves when recording starts, or when the recorder ends without recording. */
   readonly begun: Promise<void>
   /** `exit code 1` or `signal SIGKILL`; `exit code 0` is an orderly end. Rejects if it did not start. */
   readonly ended: Promise<string>
@@ -251,7 +251,7 @@ class Recorder {
 
   /** Asks for its counts, if it gives them while it runs, and waits for them. */
   async askForCounts(): Promise<void> {
-    // before it has begun, the signal would end it
+    // before recording starts, the signal would end the recorder
     if (this.#command.recorder !== 'tcpdump' || !this.messages.hasBegun || this.#hasEnded) return
     const before = this.messages.countsTold
     this.#child.kill('SIGUSR1')
@@ -310,7 +310,7 @@ export interface LiveSource extends FrameSource<LiveEnd> {
   readonly counts: RecorderCounts
   /** Asks the recorder for its counts and resolves to them; to those already known from dumpcap, or if it does not run. */
   askForCounts(): Promise<RecorderCounts>
-  /** Resolves when the recorder has begun to record, or has ended without. Iterating starts it. */
+  /** Resolves when recording starts, or when the recorder ends without recording. Iterating starts it. */
   readonly begun: Promise<void>
 }
 
@@ -377,7 +377,7 @@ async function* record(
       throw new LiveCaptureError(
         'ended',
         options.interface,
-        `what ${command.program} wrote is no capture: ${end.error.message}`,
+        `the output of ${command.program} is not a capture: ${end.error.message}`,
         messages.lastWords,
       )
     }

@@ -12,9 +12,9 @@ import { ArgumentError } from '@oddflow/core'
 import { MAXIMUM_CAPTURED_BYTES } from '../capture-notes.js'
 
 /**
- * Messages on standard error. tcpdump 4.x: `listening on eth0, …` when it has begun; on SIGUSR1 one line `tcpdump: 5 packets
+ * Messages on standard error. tcpdump 4.x: `listening on eth0, …` when recording starts; on SIGUSR1 one line `tcpdump: 5 packets
  * captured, 5 packets received by filter, 0 packets dropped by kernel`, at the end a line each, with `dropped by interface`
- * if known. dumpcap 3.x and 4.x: `Capturing on …` before it opens the interface, `File: -` when it has begun, at the end
+ * if known. dumpcap 3.x and 4.x: `Capturing on …` before it opens the interface, `File: -` when recording starts, at the end
  * `Packets captured: 5` and `Packets received/dropped on interface 'eth0': 5/0 (pcap:0/dumpcap:0/flushed:0/ps_ifdrop:0)
  * (100.0%)`, of which the first is what was written. Other text is kept as the program's last words.
  */
@@ -55,7 +55,7 @@ export class RecorderMessages {
   counts = NO_COUNTS
   /** How often counts were stated. */
   countsTold = 0
-  /** It has begun to record. */
+  /** Recording has started. */
   hasBegun = false
   /** The last messages that are neither counts nor the announcement, in one line; may be empty. */
   lastWords = ''

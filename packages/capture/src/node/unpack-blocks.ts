@@ -47,7 +47,7 @@ export class ZstdFrames {
     return this.#stage === 'magic' && this.#headBytes === 0 && this.#left === 0
   }
 
-  /** Where, in block[at …), the current frame ends; block.length if it goes on. */
+  /** Where, in block[at …), the current frame ends; block.length if the frame continues. */
   advance(block: Uint8Array, from: number): number {
     let at = from
     this.#isLast = this.#isLast && this.#left > 0

@@ -187,7 +187,7 @@ export function createBudgetCalibration(scores: TailScores): BudgetCalibration {
         )
       }
       const quantile = tailQuantile(fit, rate)
-      if (quantile === null) return refuse('the tail of the scores ends where nobody can tell', null)
+      if (quantile === null) return refuse('the end of the score tail is unknown', null)
       const { value, low, high } = quantile
       return { method: 'tail', value, rate, expectedRate: rate, interval: { low, high } }
     },

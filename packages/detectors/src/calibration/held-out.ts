@@ -96,7 +96,7 @@ export interface SurpriseCurve {
 }
 
 export const MAXIMUM_KNOTS = 64
-/** Of values, those that the tail is fitted to. */
+/** The values to which the tail is fitted. */
 export const TAIL_SHARE = 0.1
 /** −log 0.1: where the tail begins. */
 export const TAIL_SURPRISE = -log(TAIL_SHARE)

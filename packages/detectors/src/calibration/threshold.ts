@@ -9,7 +9,7 @@
  *
  * Held-out inputs (held-out.ts): the threshold flags at most the tolerated share of the rows, without odd ones, and is
  * at most what an exponential tail over their lowest tenth gives. The record has the flagged share of all rows and of
- * the worst input: of g + 1 inputs alike, the next is no worse than the worst with a chance of g / (g + 1).
+ * the worst input: of g + 1 exchangeable inputs, the next is no worse than the worst with a chance of g / (g + 1).
  */
 import { ArgumentError, DataError, log } from '@oddflow/core'
 import { failField, fieldsAt, finiteAt, refuseOtherFields, wholeAt } from '../fields.js'

@@ -74,7 +74,7 @@ export function chooseBandwidth(
   return { bandwidth, rowsUsed, note }
 }
 
-/** For rows with so many equal pairs that the quantile of all pairs is 0. */
+/** For rows whose quantile of all pair distances is 0. */
 function positiveBandwidth(
   rows: Matrix,
   quantile: number,

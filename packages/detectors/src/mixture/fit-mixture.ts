@@ -202,7 +202,7 @@ export function fitFromStart<M extends Mixture>(
     return { ...result, regularisation, notes }
   }
   throw new DataError(
-    `a covariance of the mixture stays singular, or its densities out of range, with ${LARGEST_REGULARISATION} on the diagonal: the rows are too large or too alike; use a smaller d or k, or scale the rows in another way`,
+    `a covariance of the mixture stays singular, or its densities out of range, with ${LARGEST_REGULARISATION} on the diagonal: the rows are too large or too similar; use a smaller d or k, or scale the rows in another way`,
     'regularisation',
   )
 }

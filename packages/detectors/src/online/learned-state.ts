@@ -52,7 +52,7 @@ export interface FrozenModel {
   readonly threshold: Threshold
 }
 
-/** All that an updated model keeps besides the detector, to go on from a file. */
+/** The state of an updated model besides the detector, to continue from a file. */
 export interface LearnedState {
   readonly version: 1
   readonly options: CheckedLearningOptions

@@ -265,7 +265,7 @@ export function createOnlineUpdater(saved: SavedModel, given: OnlineUpdaterOptio
   }
 }
 
-/** The state that learning begins or goes on with. */
+/** The state with which learning starts or continues. */
 function firstState(saved: SavedModel, model: LearningModel, given: OnlineUpdaterOptions): LearnedState {
   const { seed = 1, trainingRows, knownNovel } = given
   const before = saved.learned

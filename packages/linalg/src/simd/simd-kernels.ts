@@ -3,7 +3,7 @@
  *
  * A program lays out the memory from RESERVED_BYTES on; `enter` loads its constants if another program was there in
  * between. So the memory is no larger than the largest program needs, and nothing has to be freed. Nothing but
- * constants outlives a call: whoever calls foreign code in between enters again. Without WebAssembly or SIMD, beyond
+ * constants outlives a call: callers of foreign code must enter again. Without WebAssembly or SIMD, beyond
  * MAXIMUM_BYTES, or when the memory is refused, callers take their typed-array path, which gives the same bits.
  */
 import { decodeBase64 } from '@oddflow/core'
@@ -257,7 +257,7 @@ interface WasmMemory {
   grow(pages: number): number
 }
 
-/** What is used of the global WebAssembly, which not every environment has. */
+/** The used part of the global WebAssembly, which not every environment has. */
 interface WasmGlobal {
   validate(bytes: Uint8Array): boolean
   compile(bytes: Uint8Array): Promise<object>
