@@ -43,7 +43,7 @@ export interface AlertFlow {
   readonly durationMicros: number
   readonly packets: number
   readonly bytes: number
-  /** 0 for a flow's first record; a long flow has more, each with a start of its own. */
+  /** 0 for a flow's first record; a long flow has more, each with its own start. */
   readonly piece: number
 }
 

@@ -41,7 +41,7 @@ export function createTemporarySuppressions(
     endsMicros: rule.endsMicros - steadyMicros,
   })
   const rulesOf = (of: readonly Kept[]): TemporaryRule[] => of.map(({ rule }) => ofNow(rule))
-  /** Kept first, then in force. */
+  /** Saved first, then active. */
   const put = async (next: readonly Kept[]): Promise<void> => {
     try {
       await write?.(rulesOf(next))

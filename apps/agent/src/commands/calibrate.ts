@@ -1,8 +1,8 @@
 /**
  * `oddflow-agent calibrate`: scores captures of normal traffic, and keeps what an alert budget's threshold needs.
  *
- * The captures must be normal and must not be those that the model was trained on: a model has seen those, and
- * scores them higher than what is to come. Each capture's time counts from its first packet to its last.
+ * The captures must be normal and different from those of the training: a model has seen those, and
+ * scores them higher than future flows. Each capture's time counts from its first packet to its last.
  */
 
 import { compileFilter, describeDamage, packetCheckWarnings } from '@oddflow/capture'

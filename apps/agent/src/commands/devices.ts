@@ -128,7 +128,7 @@ function doneText(action: DeviceAction, text: string): string {
   return DONE[action]
 }
 
-/** As a running agent tells of it. */
+/** As a running agent reports it. */
 interface ListedDevice extends Omit<ToldDevice, 'novelShare'> {
   /** Of its recent flows; null before the first. */
   readonly novelShare: number | null

@@ -253,7 +253,7 @@ async function writable(what: string, folder: string, wanted: string): Promise<F
   }
 }
 
-/** The folder itself, or the nearest above it that is there: the agent makes what is missing. */
+/** The folder itself, or the nearest above it that exists: the agent makes missing folders. */
 async function nearest(folder: string): Promise<string> {
   for (let at = folder; ; at = dirname(at)) {
     if ((await stat(at).catch(() => null)) !== null || dirname(at) === at) return at

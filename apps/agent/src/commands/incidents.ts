@@ -31,7 +31,7 @@ type Listed = Partial<Incident> &
 
 type Listing = Pick<Answer, 'incident' | 'answer' | 'atMicros' | 'endsMicros' | 'changes'>
 
-/** Those that were reported or answered, the latest last. */
+/** Reported or answered incidents, the latest last. */
 export async function listIncidents(options: IncidentOptions): Promise<void> {
   printList(options.format, await knownIncidents(await stateOf(options)), {
     id: ({ id }) => id.slice(0, 8),

@@ -81,7 +81,7 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
 
 /** What a run would open beside the models. Rejects with an error that names the file. */
 async function checkFiles({ eve, state, evidence, outputs }: Settings): Promise<void> {
-  // whether somebody reads it cannot be asked without ending what is read
+  // a test for a reader would end its input
   if (await isPipe(eve)) standardErrorLog.warn(`${eve}: is a pipe; alerts wait until something reads it`)
   await checkFileWritable(eve)
   for (const folder of [state, evidence?.directory ?? null]) {

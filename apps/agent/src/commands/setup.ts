@@ -94,7 +94,7 @@ function say(line: string): void {
   process.stdout.write(`${printable(line)}\n`)
 }
 
-/** Whether the terminal shows what is typed. */
+/** Whether the terminal shows typed characters. */
 function echo(how: 'echo' | '-echo'): void {
   execFileSync('stty', [how], { stdio: ['inherit', 'ignore', 'ignore'] })
 }

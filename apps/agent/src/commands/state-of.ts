@@ -10,7 +10,7 @@ import { standardErrorLog } from '../log.js'
 
 export type ListFormat = 'text' | 'json'
 
-/** JSON lines, or a table whose columns are as wide as their widest cell; what is in a cell is made printable. */
+/** JSON lines, or a table whose columns are as wide as their widest cell; cells are made printable. */
 export function printList<T>(
   format: ListFormat,
   items: readonly T[],

@@ -1,5 +1,5 @@
 /**
- * The alert file must be a file of its own: alerts at the end of the model, of the capture that is read or of a file that the agent
+ * The alert file must be a separate file: alerts at the end of the model, of the capture that is read or of a file that the agent
  * keeps would spoil it. Files are the same by device and inode, whatever they are called; one that is not there yet by the
  * nearest folder above it that is, and the names below that.
  */
@@ -40,7 +40,7 @@ export function checkAlertFile({ options, refuse }: ConfigContext, settings: Set
 /** What alerts would spoil; null where that is nothing. */
 function spoiltBy(settings: Settings, config: string | null): string | null {
   const { eve } = settings
-  // a terminal or /dev/null may well be what is read too
+  // a terminal or /dev/null may also be the input
   if (isSpecial(eve)) return null
   const place = placeOf(eve)
   for (const [what, path] of filesOf(settings, config)) if (placeOf(path) === place) return what

@@ -249,7 +249,7 @@ export function setContactsClock(contacts: Contacts, byMicros: number): void {
   }
 }
 
-/** Of groups, of everybody, and of nobody. */
+/** Multicast, broadcast and unspecified addresses. */
 export function isGroup(ipVersion: number, address: Uint32Array, mac: Uint8Array): boolean {
   if ((mac[0] & 1) !== 0) return true
   if (ipVersion === 6) return address[0] >>> 24 === 0xff || address.every((word) => word === 0)
@@ -318,7 +318,7 @@ function networkOf(ipVersion: number, address: Uint32Array): Uint32Array {
     : Uint32Array.of(address[0], address[1] & 0xffff0000, 0, 0)
 }
 
-/** What is none is left out. */
+/** Invalid entries are skipped. */
 export function usualIn(value: unknown): UsualContact[] {
   if (!Array.isArray(value)) return []
   return value.slice(0, MAXIMUM_USUAL).flatMap((each: unknown) => {

@@ -19,7 +19,7 @@ import type { ActionResult } from './device-watch.js'
 import { isLink, listenAlone, nobodyAt, refusedPlace, socketIn } from './listen-alone.js'
 
 export interface ControlSocket {
-  /** What is answered from now on; null: that the agent begins or ends. */
+  /** Handles requests from now on; null: answers that the agent is starting or stopping. */
   serve(told: ControlAnswers | null): void
   /** Takes the folder again where the socket was removed or replaced, and says whether it was. Rejects with ControlError where another agent has it by now. */
   renew(): Promise<boolean>
@@ -30,9 +30,9 @@ export interface ControlAnswers {
   /** null where devices are not kept. */
   readonly devices: {
     readonly table: DeviceTable
-    /** Keeps what is asked for, does it, and tells what became of it. */
+    /** Saves a request, carries it out, and returns the results. */
     readonly word: (body: unknown) => Promise<ActionResult[]>
-    /** What is told of a device beside what the table has. */
+    /** Further facts of a device that the table does not have. */
     readonly describe?: (device: Device) => object
   } | null
   readonly further?: FurtherRoutes
@@ -192,7 +192,7 @@ export async function isAtWork(folder: string): Promise<boolean> {
   }
 }
 
-/** No socket, one that nobody listens at, or an agent that has nothing to do with what is asked for. */
+/** No socket, a socket without a listener, or an agent that does not know the request. */
 function nobody(error: unknown): null {
   if (nobodyAt(error) || (error instanceof ControlError && error.code === 'control.nothing')) return null
   throw error
@@ -215,7 +215,7 @@ async function ask(folder: string, method: string, path: string, body?: unknown)
   return askOnce(folder, method, path, body, WORK_MILLIS)
 }
 
-/** Of a path that nobody serves: somebody answers. */
+/** A path that no agent serves: an answer shows that an agent runs. */
 function isThere(error: unknown): void {
   if (!(error instanceof ControlError && error.code === 'control.nothing')) throw error
 }

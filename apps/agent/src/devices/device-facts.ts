@@ -24,7 +24,7 @@ export interface FactsReport {
   /** First contacts of watched devices, and those of them that were settled enough for an alert. */
   readonly firstContacts: number
   readonly firstContactAlerts: number
-  /** Facts that were one of too many alike within a minute, and had no alert of their own. */
+  /** Facts without a separate alert, because of many similar ones within a minute. */
   readonly untold: number
 }
 
@@ -105,10 +105,10 @@ export function createDeviceFacts(sources: FactSources): DeviceFacts {
   return {
     note(record, device, novel) {
       if (device !== undefined) noteActivity(record, device, isResponderDevice(record, localNetworks))
-      // pieces of a flow that goes on say nothing more
+      // further pieces of the same flow add nothing
       if (record.pieceIndex > 0) return
       const isInside = isLocal(sources, record.responderAddress, record.ipVersion)
-      // what is behind a router is not the router
+      // devices behind a router are not the router
       const isFromInside = isLocal(sources, record.initiatorAddress, record.ipVersion) || !isInside
       const initiator = isFromInside ? table.get(keyOf(record, false)) : undefined
       const responder = isInside ? table.get(keyOf(record, true)) : undefined

@@ -3,7 +3,7 @@
  *
  *     learning → ready → watching ⇄ paused
  *
- * A device that is new is *learning*: its flows are judged, and what is novel is counted and not alerted, since a
+ * A device that is new is *learning*: its flows are judged, and novel ones are counted and not alerted, since a
  * device that nobody has seen is one story and not one for each of its flows. It is *ready* when it was seen long enough,
  * has had enough flows, and the model finds few of its recent ones novel: three numbers that `isReady` compares. A model of its own
  * is asked for more: that it keeps its promise on flows that came after it (models/progress.ts). After
@@ -14,7 +14,7 @@
  * `novelShare` is the exponentially weighted share of novel verdicts, over about the last SHARE_VERDICTS. It begins at
  * 1, so a device is not stable before it has had some two hundred normal flows.
  *
- * Plain data, kept as JSON in the state folder; what is read back is checked.
+ * Plain data, kept as JSON in the state folder; it is checked when it is read.
  */
 import { FormatError } from '@oddflow/core'
 import type { DeviceSettings } from '../config/settings.js'
@@ -42,7 +42,7 @@ export interface Device {
   vendor?: string | null
   state: DeviceState
   firstSeenMicros: number
-  /** When it began to learn: as it was first seen, or when a person had it learn anew. */
+  /** When it began to learn: its first flow, or the last `relearn`. */
   learningSinceMicros: number
   lastSeenMicros: number
   /** Verdicts on its flows. */
@@ -54,7 +54,7 @@ export interface Device {
   watchedFlows: number
   /** Of those, novel ones: what its promise came to. */
   watchedNovel: number
-  /** Whom it has been in contact with. */
+  /** Its contacts. */
   contacts: Contacts
   hours: ActiveHours
   /** Most often while it learned. */
@@ -125,11 +125,11 @@ export function isReady(
   return isOverdue && (recentNovelShare(device) ?? 0) <= stableShare
 }
 
-/** One flow in so many that became a row is enough for a forecast. */
+/** A forecast needs at least one row in this many flows. */
 const FLOWS_PER_ROW = 10
 
 /**
- * When a device that learns will be ready if it goes on as it did; null of one that has learned.
+ * When a learning device will be ready if it continues as before; null for other devices.
  * @param model - of its own models; null where the share of novel flows decides.
  */
 export function forecastOf(
@@ -246,7 +246,7 @@ export function decodeDevices(value: unknown): Device[] {
     if (typeof address !== 'string' || !/^[0-9a-f:.]{1,45}$/.test(address))
       return fail(`${at}.address`, 'an address')
     if (!DEVICE_STATES.includes(state as DeviceState)) return fail(`${at}.state`, DEVICE_STATES.join(', '))
-    // kept by a version that could not learn anew
+    // saved by a version without `relearn`
     const learningSinceMicros = device.learningSinceMicros ?? firstSeenMicros
     const times = [firstSeenMicros, lastSeenMicros, learningSinceMicros]
     if (!times.every((time) => Number.isSafeInteger(time))) return fail(`${at}.firstSeenMicros`, 'times')
@@ -284,7 +284,7 @@ export function decodeDevices(value: unknown): Device[] {
   })
 }
 
-/** undefined for what is none. */
+/** undefined if it is invalid. */
 function nameIn(value: unknown): ClaimedName | undefined {
   const { name, source } = (value ?? {}) as Record<keyof ClaimedName, unknown>
   return isShortText(name) && NAME_SOURCES.includes(source as NameSource)

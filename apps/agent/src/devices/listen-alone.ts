@@ -2,7 +2,7 @@
  * How one process alone comes to listen at a folder's socket, however many begin at once and whatever a killed one left.
  *
  * No call of the system removes a name only if its socket is dead, so one that clears away a dead one's name may hit
- * that of another which has just begun. Nobody therefore takes the name until it is alone. Each listens at a name
+ * that of another which has just begun. Therefore an agent takes the name only when it is alone. Each listens at a name
  * of its own (`c-` and a number drawn), and only then looks at all the others: of two, the one that looks later
  * sees the other. Whoever sees the holder (`control.sock`), or a candidate whose name sorts before its own, gives up; one that sees
  * later names waits for them to do so. The one left moves its name to `control.sock`, over a dead one's, and
@@ -73,7 +73,7 @@ export async function listenAlone(server: Server, folder: string): Promise<(() =
   return () => remove(path)
 }
 
-/** The names of dead candidates, once nobody else is alive; null where somebody else comes first. */
+/** The names of dead candidates, once no other is alive; null if another agent comes first. */
 async function waitUntilAlone(folder: string, name: string): Promise<string[] | null> {
   for (let waited = 0; waited < PATIENCE_MILLIS; waited += LOOK_AGAIN_MILLIS) {
     const dead: string[] = []
@@ -128,7 +128,7 @@ async function isListening(path: string): Promise<boolean> {
   })
 }
 
-/** What a connection fails with where nobody listens, or nothing is. */
+/** Error codes of a connection without a listener or without a socket. */
 export function nobodyAt(error: unknown): boolean {
   return hasCode(error, 'ENOENT') || hasCode(error, 'ECONNREFUSED') || hasCode(error, 'ENOTSOCK')
 }

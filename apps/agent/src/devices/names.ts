@@ -47,7 +47,7 @@ export function readDhcpv6Name(bytes: Uint8Array, start: number, end: number): s
  *
  * A name is a claim of the frame's sender, and goes with the frame's MAC address; it is for people, no verdict depends
  * on it. A host name counts more than what a service calls itself, and DHCP's more than multicast DNS's. A device may be
- * named before it is known (DHCP comes first), so the latest names are kept for a while, at most so many.
+ * named before it is known (DHCP comes first), so the latest names are kept for a while, up to a limit.
  *
  * Only packets to three ports are looked into, so all others cost a comparison of numbers.
  */
@@ -180,7 +180,7 @@ export function cleanName(bytes: Uint8Array): string | null {
  *     SRV       a service of the sender is at NAME.local, where the response has no such address
  *     PTR, SRV  INSTANCE._service._tcp.local: what the device calls itself to people (RFC 6763)
  *
- * Proxies answer for others that sleep; an address that is not the sender's names nobody, and is a reason to take
+ * Proxies answer for others that sleep; an address that is not the sender's names no device, and is a reason to take
  * nothing else from that response.
  */
 
@@ -196,7 +196,7 @@ const SRV = 33
 /** More records than a packet of an honest device has. */
 const MAXIMUM_RECORDS = 128
 
-/** @param source - four words, as packets have them. null where the message names nobody. */
+/** @param source - four words, as packets have them. null if the message names no device. */
 export function readMdnsName(
   bytes: Uint8Array,
   start: number,

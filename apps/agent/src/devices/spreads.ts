@@ -1,6 +1,6 @@
 /**
  * Spreads: how many different things (ports, hosts, addresses) came within BURST_MICROS, in bounded memory: PROBED hashes of each,
- * and of a scan under way, of which there are MAXIMUM_BURSTS, a bitmap. A spread is told at PROBED, and again with its whole extent
+ * and of a scan under way, of which there are MAXIMUM_BURSTS, a bitmap. A spread is reported at PROBED, and again with its whole extent
  * when nothing new came for SILENT_MICROS.
  */
 import type { FlowRecord } from '@oddflow/flows'
@@ -26,7 +26,7 @@ export interface Spread {
   bitmap: Uint8Array | null
   /** One of its flows. */
   record: FlowRecord | null
-  /** This scan was told, the last that was had so many, and was told then. */
+  /** Whether this scan was reported; the size and the time of the last reported scan. */
   isTold: boolean
   toldCount: number
   toldMicros: number

@@ -8,7 +8,7 @@
  *     00000C Cisco Systems                              nmap's nmap-mac-prefixes
  *
  * The file is read in blocks as devices are asked about, and nothing of it is kept: no table of megabytes. The longest prefix
- * counts. Names are cleaned as those that devices claim (names.ts) and cut to 63 characters; what is no such line, or
+ * counts. Names are cleaned like names that devices announce (names.ts) and cut to 63 characters; what is no such line, or
  * longer than a line may be, is passed over.
  */
 import { FormatError } from '@oddflow/core'
@@ -97,7 +97,7 @@ const MANUF =
 const OUI_TXT = /^([0-9a-f]{2}-[0-9a-f]{2}-[0-9a-f]{2})\s+\(hex\)\s+(\S.*)$/i
 const NMAP = /^([0-9a-f]{6,12}) (?!\s*\(base 16\))(\S.*)$/i
 
-/** null for what is no entry. `prefix`: hexadecimal digits, six or more, in lower case. */
+/** null for an invalid line. `prefix`: hexadecimal digits, six or more, in lower case. */
 export function readVendorLine(line: Uint8Array): { prefix: string; name: string } | null {
   const first = line[0]
   // a comment, an address, an empty line: most of an oui.txt

@@ -216,7 +216,7 @@ export async function setAside(files: FileSystem, path: string): Promise<string>
   )
 }
 
-/** A folder in the state folder. What stands in its place (a file, a link to another folder, one that may not be read) is set aside and reported. */
+/** A folder in the state folder. Anything else in its place (a file, a link, an unreadable folder) is renamed and reported. */
 export async function makeStateFolder(
   files: FileSystem,
   path: string,

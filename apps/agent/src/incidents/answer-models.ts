@@ -58,7 +58,7 @@ export class AnswerModels {
     this.#decider = decider
   }
 
-  /** The answers that are in force. */
+  /** The active answers. */
   use(answers: readonly Answer[]): void {
     this.#overlays = new Map()
     for (const { answer, models, contacts } of answers) {
@@ -142,7 +142,7 @@ export class AnswerModels {
     }
   }
 
-  /** Whether models of an answer were made of another model than is in force, or are lost. */
+  /** Whether models of an answer are lost, or were made from a model that is no longer active. */
   isStale({ models, answer }: Answer): boolean {
     return (
       answer === 'normal' &&

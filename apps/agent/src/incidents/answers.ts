@@ -5,7 +5,7 @@
  *     not-this-kind   they are not reported any more
  *     attack          rows of its flows train no model, and no model is used that finds one of them normal
  *     normal          flows of these devices with these peers and services are judged by a model that was updated with them, where
- *                     the model in force finds them novel; facts of this kind with these peers and services are no evidence
+ *                     the active model finds them novel; facts of this kind with these peers and services are no evidence
  *
  * An incident has one answer: another one takes its place. An answer is on disk before it is in force, and in force before it is
  * acknowledged; where it cannot be kept nothing has changed. `normal` needs the model of each device: made again, in a process, when
@@ -58,7 +58,7 @@ const MOST_NAMED = 6
 export interface AnswerCounts {
   /** Answers that hold now. */
   readonly standing: Readonly<Record<AnswerName, number>>
-  /** Flows that the model in force found novel and the model of an answer normal. */
+  /** Flows novel to the active model, and normal to the model of an answer. */
   readonly normalFlows: number
   /** Answers that came by a broker, by what became of them. */
   readonly remote: Readonly<Record<RemoteFate, number>>
@@ -196,7 +196,7 @@ export class AnswerBook {
     return { said: [saidOf(whole, incident.device), ...whole.changes] }
   }
 
-  // Answers in force and on disk.
+  // Active answers, and answers on disk.
 
   /** Of incidents that are kept, and of others. */
   list(): readonly Answer[] {
@@ -208,7 +208,7 @@ export class AnswerBook {
     return this.list().filter((each) => each.incident !== incident)
   }
 
-  /** Kept first, then in force. */
+  /** Saved first, then active. */
   async #put(next: readonly Answer[]): Promise<void> {
     const { files, folder } = this.#options
     if (folder !== null) {
@@ -270,7 +270,7 @@ export class AnswerBook {
   }
 
   /**
-   * The decision of the model in force, or of an answer's model for a flow that the answer covers.
+   * The decision of the active model, or of an answer's model for a flow that the answer covers.
    * @param models - that are made here, which unlearn the flows of an attack
    */
   judging(inner: Decider, models: Pick<ModelManager, 'unlearn'> | null): Decider {
@@ -320,7 +320,7 @@ export class AnswerBook {
     return this.#models.make(of, (device) => this.attackRows((each) => each === device))
   }
 
-  /** To be called every second or so: makes models again where another one is in force. */
+  /** To be called every second or so: rebuilds models of answers if another model is active. */
   tick(): void {
     this.#ticks++
     if (this.#isRenewing || this.#ticks < this.#nextRenewal) return
@@ -334,7 +334,7 @@ export class AnswerBook {
     })
   }
 
-  /** Makes the models of an answer again that were made of another model than is in force, or are lost. */
+  /** Rebuilds models of an answer that are lost, or were made from a model that is no longer active. */
   async #renew(of: Answer): Promise<void> {
     try {
       const made = await this.#makeModels(of)

@@ -15,7 +15,7 @@ const MAXIMUM_HELD = 256
 /** Facts about services that differ. */
 const SCANS: readonly string[] = ['port-scan', 'host-scan']
 
-/** With whom a fact is, that is no new device and no first contact. */
+/** The peer of a fact that is no new device and no first contact. */
 export interface AttackContact {
   readonly contact: Contact
   readonly isScan: boolean

@@ -87,7 +87,7 @@ const LEVEL_OF_KIND: Readonly<Record<IncidentKind, IncidentLevel>> = {
   'unusual-flows': 'low',
 }
 
-/** What is in memory alone: the reasons that come of it are kept. */
+/** State in memory only; the resulting reasons are saved. */
 interface Working {
   readonly incident: Incident
   strongest: Alert | null

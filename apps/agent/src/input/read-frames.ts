@@ -45,12 +45,12 @@ export interface FrameInput {
  * permission is wrong.
  *
  * Drops are asked of the child every ASK_MILLIS, and told by it at its end. Packets that a stopped child leaves in the
- * kernel's buffer or in the pipe are dropped too: those that the kernel received less those that were processed.
+ * kernel's buffer or in the pipe are dropped too: packets received by the kernel minus packets processed.
  */
 
 /** What a recorder's counts say of packets that were not processed. */
 function createLosses({ interface: name, filter }: Pick<LiveInputOptions, 'interface' | 'filter'>) {
-  /** The kernel also counts packets that came before the filter was in force, and some of 'any' twice. */
+  /** The kernel also counts packets that came before the filter was active, and some of 'any' twice. */
   const isExact = filter === null && name !== 'any'
   const countsOf = ({ counts }: LiveSource) => {
     const dropped = counts.droppedByKernel ?? 0

@@ -1,6 +1,6 @@
 /**
  * Flows that a person stated to be normal → a model that finds them normal, which judges flows with the same peers and services
- * alone (incidents/answers.ts). Runs in a process of its own.
+ * alone (incidents/answers.ts). Runs in a separate process.
  *
  * The update is that of `oddflow update --assume-normal`. It is refused where too many of the rows stay novel, too much of what was
  * normal becomes novel, the guard undoes it, a row of an attack becomes normal, or a kind of synthetic attack is found at no size any more.
@@ -18,7 +18,7 @@ import {
 import { type DetectionLimit, findDetectionLimits, hashRows, limitSizeText } from '@oddflow/program'
 
 export interface AcceptJob {
-  /** The model in force, as a file. */
+  /** The active model, as a file. */
   readonly accept: Uint8Array
   /** n × D, row-major: stated to be normal. */
   readonly rows: Float64Array

@@ -1,11 +1,11 @@
 /**
  * ModelManager: models that are made on the gateway, one for each scope (a device, a group, or all).
  *
- *     rows of a learning device → reservoir → (enough, for long enough) → a process trains → settled? → in force → proven?
+ *     rows of a learning device → reservoir → (enough, for long enough) → a process trains → settled? → active → proven?
  *
  * While a device is learning the agent collects its rows, also while its model proves itself. They are dropped when it is ready,
  * or later where its model has not proved itself yet: until then only rows that the model finds normal are collected, and hardly
- * any others. Until a scope has a model of its own the base model judges, where there is one. In force means written to disk, then used.
+ * any others. Until a scope has a model, the base model judges, if there is one. Active means written to disk, then used.
  *
  * Reservoirs are bounded by `memoryBytes`: a scope that begins to learn reserves a whole one; those that find none wait, and are
  * counted. Models are bounded by `maximumModels`. There is one training at a time.
@@ -484,7 +484,7 @@ export class ModelManager implements Decider {
     if (this.#ticks % TICKS_BETWEEN_SAVES === 0) void this.save()
   }
 
-  /** The model before takes the place of the one in force. Why it cannot be done; null where it was. */
+  /** Restores the previous model. Returns the reason if it cannot; null if it did. */
   async rollback(name: string): Promise<string | null> {
     // finish pending writes first, and start none during the rollback
     while (this.#working !== null) await this.#working

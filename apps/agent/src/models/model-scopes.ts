@@ -39,7 +39,7 @@ export function modelRoutes(room: ModelManager): FurtherRoutes {
 }
 
 /**
- * ScopeRegistry: the known scopes (a device, a group, or all), whose model is in force, and which learn.
+ * ScopeRegistry: the known scopes (a device, a group, or all), their active models, and which of them learn.
  *
  * A scope that learns reserves a whole reservoir, of at most `places`; models are at most `maximumModels`, those to come included. A scope
  * that finds no room waits, or takes the place of one that is judged already, came and went within an hour, was idle for a day, or has
@@ -72,7 +72,7 @@ export interface ModelScope {
   refused: { readonly rows: number; readonly unsettledShare: number } | null
   /** What became of the model that was found damaged at the start: the one before it judges, or none until it has learnt again. */
   damage: 'previous' | 'lost' | null
-  /** It was told that the proof of the model in force is broken. */
+  /** The broken proof of the active model was reported. */
   isBrokenTold: boolean
 }
 
@@ -85,7 +85,7 @@ type LearningNote =
   | 'flows'
   | 'nextFlows'
   | 'hasModel'
-  // since its model is in force: flows that it has scored, and novel ones among them
+  // since its model is active: scored flows, and novel ones among them
   | 'provingFlows'
   | 'provingNovel'
   // novel flows of watched devices that were learnt, and when the last was
@@ -177,7 +177,7 @@ export class ScopeRegistry {
     of.record = record
   }
 
-  /** The model in force with this id. */
+  /** The active model with this id. */
   modelBy(id: string): JudgingModel | undefined {
     return this.#byId.get(id)
   }

@@ -38,7 +38,7 @@ const whole = v.pipe(v.number(), v.safeInteger())
 /** How a model came about, and the numbers that it was accepted by. */
 const RecordSchema = v.object({
   owner: v.pipe(v.string(), v.regex(/^[0-9a-z:.-]{1,64}$/)),
-  /** SHA-256 of the file in force. */
+  /** SHA-256 of the active file. */
   sha256,
   /** To which `models rollback` goes: the model before, or the trained one of an updated one; null where there is none. */
   previous: v.nullable(sha256),
@@ -66,7 +66,7 @@ export interface KeptModel {
   readonly record: ModelRecord
   readonly saved: SavedModel
   readonly sizeBytes: number
-  /** The model that was in force is damaged, and this is the one before it. */
+  /** True if the active model was damaged, and this is the previous one. */
   readonly isPrevious: boolean
 }
 
@@ -110,7 +110,7 @@ export class ModelStore {
     await this.#removeUnnamed(record)
   }
 
-  /** Puts the model before in force, and the one in force before it; null where there is none. Rejects where that cannot
+  /** Swaps the active and the previous model; null if there is no previous one. Rejects where that cannot
    * be kept: then the record is as it was. */
   async rollback(owner: string): Promise<KeptModel | null> {
     const record = await this.#readRecord(owner)
@@ -235,7 +235,7 @@ export class ModelStore {
     }
   }
 
-  /** The model in force of a record, else the one before it; null where neither is whole. */
+  /** The active model of a record, else the previous one; null if both are damaged. */
   async #wholeModel(record: ModelRecord, log: Warner, mends: boolean): Promise<KeptModel | null> {
     const { owner, previous: sha256 } = record
     const kept = await this.#tryModel(record)

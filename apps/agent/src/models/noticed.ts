@@ -10,7 +10,7 @@ import type { Decider } from '../pipeline/counters.js'
 export interface NoticeJob {
   /** A model file. */
   readonly notice: Uint8Array
-  /** In force, which an alert budget may have set. */
+  /** The active threshold, perhaps set by an alert budget. */
   readonly threshold: number
 }
 

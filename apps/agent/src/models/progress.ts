@@ -161,7 +161,7 @@ function perDay(flows: number, micros: number): number {
 }
 
 /**
- * What is told of the models that are made here: by `models list`, `devices list`, the counters and the metrics. Plain
+ * The report on models made by the agent: for `models list`, `devices list`, the counters and the metrics. Plain
  * data of numbers and names; `reportScope` makes the part on one owner.
  */
 
@@ -172,7 +172,7 @@ function perDay(flows: number, micros: number): number {
 export interface ScopeReport extends OwnModel {
   /** Flows seen while learning. */
   readonly flows: number
-  /** What its training found of the model in force; null without one. What one found that was refused is in `refused`. */
+  /** The result of the training of the active model; null without one. `refused` has the result of a refused training. */
   readonly unsettledShare: number | null
 }
 

@@ -1,5 +1,5 @@
 /**
- * Rows of a scope → a model, and whether the device had settled. Runs in a process of its own (training-child.ts).
+ * Rows of a scope → a model, and whether the device had settled. Runs in a separate process (training-child.ts).
  *
  * The model is made as `oddflow train` makes one, over all rows: of flow summaries an ensemble, whose threshold comes from stretches of
  * time that are held out in turn; of first packets `oc-kjl-qs`, which can be updated, and whose threshold takes rows kept from the fit.
@@ -137,7 +137,7 @@ type ScopeTrainerOptions = Pick<
 > & {
   readonly registry: ScopeRegistry
   readonly progress: LearningProgress
-  /** A new model is in force. */
+  /** A new model is active. */
   readonly onTrained: (of: ModelScope) => void
 }
 

@@ -2,7 +2,7 @@
  * Delivery: carries alerts from the log to one output, in order, each at least once.
  *
  * After a failure it tries again in half a second, then after twice as long each time, up to a minute. Each failure halves the number of
- * alerts that are sent together, each success doubles it. Where the cursor cannot be kept delivery goes on, and the cursor is written
+ * alerts that are sent together, each success doubles it. If the cursor cannot be saved, delivery continues, and the cursor is written
  * with the next alerts, or each second.
  *
  * An alert that the receiver refuses by itself (RefusedError) is set aside and counted. A receiver may also refuse everything until it
@@ -20,7 +20,7 @@ export interface DeliveryOptions {
   readonly clock: Clock
   /** Called when the output begins to fail and when it works again (null). */
   readonly onError?: (error: Error | null) => void
-  /** Called when alerts were refused and are set aside. */
+  /** Called when a receiver refused alerts and they are set aside. */
   readonly onSetAside?: (lines: readonly Uint8Array[], refusal: RefusedError) => void
   /** Called when how far it has got cannot be kept any more, and when it can again (null). */
   readonly onCommitError?: (error: Error | null) => void

@@ -9,7 +9,7 @@
  * /dev/log is a datagram socket in the file system, which Node cannot open; the program logger (util-linux, BusyBox) writes to it.
  *
  * The message's time is the alert's, its MSGID the rule. Severity is 3 (error) for an incident of level high, else 4 (warning), and
- * 5 (notice) for what is over.
+ * 5 (notice) for finished incidents.
  */
 import { execFile } from 'node:child_process'
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram'

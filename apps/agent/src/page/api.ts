@@ -9,19 +9,19 @@ export interface OwnModel {
   readonly owner: string
   /** Where it comes from (trained here, learnt on since, given by the configuration), or how far it is. */
   readonly state: 'waiting' | 'learning' | 'trained' | 'learnt-on' | 'given'
-  /** Of the model in force. */
+  /** Of the active model. */
   readonly model: string | null
   /** To which a rollback goes. */
   readonly previous: string | null
   readonly rows: number
   readonly rowsNeeded: number | null
-  /** With which the model in force was trained; null of one that was given, and without one. */
+  /** Rows in the training of the active model; null for a given model, and without a model. */
   readonly modelRows: number | null
   /** What it promises: share of normal flows that it flags at most, on average. */
   readonly falseAlarmShare: number | null
   /** Whether that is within what was asked for, and no proof is broken; null where no one knows. */
   readonly keepsPromise: boolean | null
-  /** Of one that learns, whose model is in force: what the flows since say of its promise; else null. */
+  /** For a learning device with an active model: the result of later flows for its promise; else null. */
   readonly proving: Proving | null
   /** The last training, where its model was refused since the rows had not settled; null after one that was accepted. */
   readonly refused: { readonly rows: number; readonly unsettledShare: number } | null
@@ -32,7 +32,7 @@ export interface OwnModel {
 interface Proving {
   /** `open`: more flows are needed; `broken`: more of them were novel than is promised, and another model is learnt. */
   readonly state: 'open' | 'kept' | 'broken'
-  /** Scored since the model is in force, and how many it takes. */
+  /** Flows scored since the model is active, and flows needed. */
   readonly flows: number
   readonly needed: number
   readonly novel: number
@@ -71,7 +71,7 @@ export interface Device {
   readonly forecast: Forecast | null
   /** Of the time while it learned, the most frequent first. */
   readonly contacts: readonly string[]
-  /** null where models are not made here, or nothing is known of its own. */
+  /** null if the agent makes no models, or none of this device is known. */
   readonly model: OwnModel | null
 }
 

@@ -62,7 +62,7 @@ export function refusedText({ refused }: OwnModel): string {
   return `the last training (${rows} rows) was refused: it flagged ${(100 * unsettledShare).toFixed(1)} % more of the later flows than promised`
 }
 
-/** That the model in force is not the one that it should be; empty where it is. */
+/** The damage of the active model; empty if there is none. */
 export function damageText({ damage }: OwnModel): string {
   if (damage === null) return ''
   return damage === 'previous'

@@ -36,7 +36,7 @@ export interface AgentVerdict extends Verdict {
   readonly model: string | null
   /** What the model said as it was trained, where it has learnt on since. */
   readonly shadow?: Pick<Verdict, 'score' | 'novel'> & { readonly threshold: number; readonly model: string }
-  /** The model in force found it novel, and the model of this answer does not. */
+  /** Novel to the active model, and normal to the model of this answer. */
   readonly answered?: 'normal'
   /** Given before the record ended; the watcher says so. */
   readonly early?: boolean

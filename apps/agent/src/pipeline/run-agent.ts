@@ -1,6 +1,6 @@
 /**
  * One run of the agent: opens everything, moves packets through, and closes everything in the order in which nothing gets lost:
- * input, flows, alerts that wait for alike ones, log, outputs. An input that can wait does so while alerts in memory wait for a
+ * input, flows, alerts that wait for similar ones, log, outputs. An input that can wait does so while alerts in memory wait for a
  * disk or an output that works (watcher.ts).
  */
 import type { Settings } from '../config/settings.js'

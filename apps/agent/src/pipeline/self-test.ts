@@ -1,10 +1,10 @@
 /**
  * SelfTest: synthetic attacks of every watched device, every few minutes, from frame to alert.
  *
- *     made frames → decoder → flow table → the verdict of the model in force → alert → an output that keeps nothing
+ *     synthetic frames → decoder → flow table → the verdict of the active model → alert → an output that keeps nothing
  *
- * Tests have a decoder and a flow table of their own and ask the models in force by `peek`, which counts nothing, so a made
- * attack is in no counter, training, evidence or real output. Made hosts are of networks set aside for tests (made-attacks.ts).
+ * Tests have a separate decoder and flow table and ask the active models by `peek`, which counts nothing, so a synthetic
+ * attack is in no counter, training, evidence or real output. Synthetic hosts are in networks reserved for tests (made-attacks.ts).
  *
  * When a model is first met, kinds of attacks are tried from the cheapest on, each at a middling size and then at its
  * largest; the first that is flagged in all of TRIES is the model's, with the same frames at every test. A model that notices
@@ -279,7 +279,7 @@ function modelIn(place: string): string {
   return place.slice(0, place.indexOf('/'))
 }
 
-/** A pipeline of its own, from frames to alerts. */
+/** A separate pipeline, from frames to alerts. */
 class Probe {
   readonly watcher: Watcher
   /** Of the test. */

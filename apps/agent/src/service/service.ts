@@ -60,7 +60,7 @@ export function serviceNotifier(
 }
 
 /**
- * Whether work that was begun has ended. Waiting for a packet is no work: a network may be silent. A batch that waits for a disk that
+ * Whether started work has ended. Waiting for a packet is no work: a network may be silent. A batch that waits for a disk that
  * neither writes nor fails is work that does not end.
  */
 export function createProgress(monotonicMillis: () => number) {

@@ -18,7 +18,7 @@ import type { AlertBatch } from './alert-log.js'
  * records: length of the payload (u32), CRC-32 (u32), payload. The CRC is of the record's sequence number (8 bytes) and the payload,
  * so bytes of another place or time never pass for a record.
  *
- * A record without its CRC was damaged by the disk: reading goes on at the next place where a length, a CRC and a payload agree for a
+ * A record without its CRC was damaged by the disk: reading continues at the next place where a length, a CRC and a payload agree for a
  * later sequence number (`findRecord`), and the records between are lost.
  */
 

@@ -99,7 +99,7 @@ export class SpoolReader implements AlertReader {
     if (cursor.next < start) view.damaged(view.folder, cursor.next, start)
     cursor.forget(start)
     const reader = new SpoolReader(name, view, cursor)
-    // so that what is gone at the next start is missed; where the disk fails the first commit does it
+    // so that the next start notices lost alerts; if the disk fails, the first commit writes it
     if (kept === null) await reader.#keep().catch(() => undefined)
     return reader
   }

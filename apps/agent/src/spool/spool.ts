@@ -250,7 +250,7 @@ class Spool implements AlertLog {
     this.pendingBytes = 0
     this.#refusals.end()
     await this.#writer.close()
-    // what is missing at the next start is then counted, the last segment too
+    // the next start then counts missing segments, the last one too
     await writeEnd(this.#options.files, this.#folder, this.#end).catch(() => undefined)
   }
 

@@ -1,5 +1,5 @@
 /**
- * A training, an update, or an update by an answer, in a process of its own, within a time and a heap: packets are taken meanwhile, and
+ * A training, an update, or an update by an answer, in a separate process, within a time and a heap: packets are taken meanwhile, and
  * its memory goes with the process. The caller starts one at a time.
  *
  * A process and not a thread, because Node 20 can abort the whole process when a thread ends.

@@ -10,7 +10,7 @@ import type { AlertEvent, NoticeEvent, ScoreMinute } from '../page/api.js'
 
 /**
  * RecentAlerts: what the dashboard lists, kept over a restart in `recent-alerts.json`. A list to look at, not a record: it is
- * written at most twice a minute and at the end. What is read back is checked as far as the page looks into it.
+ * written at most twice a minute and at the end. A file that is read is checked as far as the page uses it.
  */
 
 const KIND = 'oddflow-recent-alerts'

@@ -104,7 +104,7 @@ export interface DashboardIncidents {
 }
 
 export interface DashboardModels {
-  /** The model that judges a device; null where nothing is known of its own. */
+  /** The model that judges a device; null if it is unknown. */
   scopeReport(device: string): OwnModel | null
   /** What a person asked for, as over the control socket. */
   change(body: unknown): Promise<unknown>
