@@ -227,7 +227,10 @@ export function createDnsTunnels({ senderOf, onTunnel }: DnsTunnelsOptions): Dns
     )
     const names = `${of.names.size} different DNS names of ${LONG_NAME_BYTES} or more characters`
     const span = spanText(atMicros - of.beganMicros)
-    onTunnel(record, `${own} asked ${server} for ${names} in ${span}: possible DNS tunnel`)
+    onTunnel(
+      record,
+      `${own} asked ${server} for ${names} in ${span}: data may leave inside DNS queries (DNS tunnel)`,
+    )
   }
   return {
     packets({ data, offset, capturedBytes }, of) {

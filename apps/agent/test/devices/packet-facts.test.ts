@@ -209,8 +209,8 @@ describe('a tunnel through DNS', () => {
 
   it('is told at 32 different long names of a device within a minute, and at four times as many', () => {
     expect(toldOf(200, 100)).toEqual([
-      '53 192.168.0.23 asked 203.0.113.53 for 32 different DNS names of 100 or more characters in 3 s: possible DNS tunnel',
-      '53 192.168.0.23 asked 203.0.113.53 for 128 different DNS names of 100 or more characters in 13 s: possible DNS tunnel',
+      '53 192.168.0.23 asked 203.0.113.53 for 32 different DNS names of 100 or more characters in 3 s: data may leave inside DNS queries (DNS tunnel)',
+      '53 192.168.0.23 asked 203.0.113.53 for 128 different DNS names of 100 or more characters in 13 s: data may leave inside DNS queries (DNS tunnel)',
     ])
     expect(toldOf(200, 100, { deviceOf: (i) => i % 3 }).map((text) => text.slice(3, 15))).toEqual(
       ['192.168.0.24', '192.168.0.23', '192.168.0.25'].sort(),
