@@ -739,7 +739,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       const dialog = page.getByRole('dialog', { name: 'hall lamp is not ready' })
       await dialog.waitFor()
       expect(await dialog.textContent()).toMatch(
-        /398 of 896 flows unusual, more than promised[\s\S]*about 31 % of its flows/,
+        /398 of 896 flows unusual, more than promised[\s\S]*about 31 % of the flows/,
       )
       await dialog.getByRole('button', { name: 'Cancel' }).press('Enter')
       await dialog.waitFor({ state: 'hidden' })

@@ -136,7 +136,7 @@ it('models are of whole flows unless they learn on, and judge the flows that fol
   )
   const refused = await agent(['run', '-c', config])
   expect(refused.code).toBe(2)
-  expect(refused.stderr).toMatch(/given\.oddflow: .*models cannot learn on; leave learning out/)
+  expect(refused.stderr).toMatch(/given\.oddflow: .*models cannot learn online; remove learning/)
 }, 120_000)
 
 describe('learning on', () => {

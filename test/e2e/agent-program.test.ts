@@ -554,7 +554,7 @@ describe('SIGHUP', () => {
     writeFileSync(config, base)
     const { sighup, stop } = await running(['-c', config, '--no-fold', '--once'])
     writeFileSync(config, `${base}supress: []\n`)
-    await sighup(/reload\.yaml:3:1: supress: no such key; the old configuration stays in force\n/)
+    await sighup(/reload\.yaml:3:1: supress: no such key; the old configuration stays active\n/)
     writeFileSync(config, `${base}spoolLimit: 1M\nsuppress: [{name: lone packets, rule: one-packet}]\n`)
     await sighup(/reloaded: 1 suppression rules\n.*spoolBytes: the change takes effect after a restart\n/)
     // flows of one packet end with the agent
@@ -578,9 +578,9 @@ describe('SIGHUP after a model has changed on disk', () => {
     const eve = inFolder('changing.json')
     const { sighup, stop } = await running(['--model', own, '--eve', eve, '--no-fold', '--once'])
     writeFileSync(own, readFileSync(other).subarray(0, 1000))
-    await sighup(/changing\.oddflow: .*; the old model stays in force\n/)
+    await sighup(/changing\.oddflow: .*; the old model stays active\n/)
     copyFileSync(summaries, own)
-    await sighup(/flow-summary.*; the old model stays in force\n/)
+    await sighup(/flow-summary.*; the old model stays active\n/)
     copyFileSync(other, own)
     await sighup(new RegExp(`the changed model was read: ${idOf(other)}\\n`))
     // open flows end with the agent
@@ -594,7 +594,9 @@ describe('SIGHUP after a model has changed on disk', () => {
     writeFileSync(config, 'model: changing.oddflow\neve: budgeted.json\nbudget: { falseAlertsPerDay: 1 }\n')
     const budgeted = await running(['-c', config, '--once'])
     copyFileSync(other, own)
-    await budgeted.sighup(/budget: its threshold is of the model before.*; the old model stays in force\n/)
+    await budgeted.sighup(
+      /budget: its threshold belongs to the previous model.*; the old model stays active\n/,
+    )
     await budgeted.stop()
   }, 60_000)
 })
