@@ -343,9 +343,9 @@ describe('what ends a recording that nobody ended', () => {
       'ended',
       recorder(`give(0, 1000); writeSync(1, Buffer.alloc(65536, 255)); forever()`),
       12,
-      'is no capture',
+      'is not a capture',
     ],
-    ['ended', recorder(`writeSync(1, 'hello, hello'); forever()`), 0, 'is no capture'],
+    ['ended', recorder(`writeSync(1, 'hello, hello'); forever()`), 0, 'is not a capture'],
     ['ended', recorder(''), 0, 'found no bytes'],
     ['ended', recorder('give(0, 11)'), 0, 'cut short: expected a file header'],
     [
