@@ -201,6 +201,18 @@ export async function readTwice<T>(
   return { ...found, reason: [found.reason, ...asides].join('; ') }
 }
 
+/** What was found; warns where it is the copy, and where it is lost, of `loss`. null where there is nothing. */
+export function valueOrWarn<T>(
+  found: FoundTwice<T>,
+  path: string,
+  loss: string,
+  log: Pick<Log, 'warn'>,
+): T | null {
+  if (found.is === 'copy') log.warn(`${path}: ${found.reason}; its copy is used`)
+  if (found.is === 'lost') log.warn(`${path}: ${found.reason}; ${loss}`)
+  return found.is === 'whole' || found.is === 'copy' ? found.value : null
+}
+
 /** A disk that takes none now is tried again with the next write of the file. */
 async function mend(files: FileSystem, from: string, to: string): Promise<void> {
   const bytes = await files.read(from)

@@ -28,7 +28,7 @@ import {
 } from '@oddflow/program'
 import * as v from 'valibot'
 import type { FileSystem } from '../files/file-system.js'
-import { checkVersion, readTwice, writeBytes, writeStateTwice } from '../files/state-file.js'
+import { checkVersion, readTwice, valueOrWarn, writeBytes, writeStateTwice } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import { createJudgingModel, type JudgingModel } from '../models/judging.js'
 import { createRowReservoir, type RowReservoir } from '../models/row-reservoir.js'
@@ -90,12 +90,8 @@ export function createFleetModelStore(files: FileSystem, stateFolder: string) {
   return {
     async read(log: Pick<Log, 'warn'>): Promise<FleetModelRecord> {
       const found = await readTwice(files, path, decodeRecord)
-      if (found.is === 'copy') log.warn(`${path}: ${found.reason}; its copy is used`)
-      if (found.is === 'lost')
-        log.warn(
-          `${path}: ${found.reason}; the model of the configuration is used until the fleet offers one`,
-        )
-      return found.is === 'whole' || found.is === 'copy' ? found.value : NOTHING
+      const loss = 'the model of the configuration is used until the fleet offers one'
+      return valueOrWarn(found, path, loss, log) ?? NOTHING
     },
     write: (record: FleetModelRecord): Promise<void> =>
       writeStateTwice(files, path, { kind: KIND, version: VERSION, ...record }),

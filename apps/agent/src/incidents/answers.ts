@@ -18,7 +18,7 @@ import { fileError } from '@oddflow/program'
 import type { Alert } from '../alerts/alert.js'
 import { eveTime } from '../alerts/eve.js'
 import type { FileSystem } from '../files/file-system.js'
-import { lookAt, readTwice, writeStateTwice } from '../files/state-file.js'
+import { lookAt, readTwice, valueOrWarn, writeStateTwice } from '../files/state-file.js'
 import { createTurns, type InTurn } from '../files/turns.js'
 import type { Log } from '../log.js'
 import type { ModelManager } from '../models/model-manager.js'
@@ -472,9 +472,7 @@ export async function readAnswers(
 ): Promise<{ known: Answer[]; models: Map<string, SavedModel> }> {
   const path = answersPathIn(folder)
   const found = await readTwice(files, path, decodeAnswers)
-  if (found.is === 'copy') log.warn(`${path}: ${found.reason}; its copy is used`)
-  if (found.is === 'lost') log.warn(`${path}: ${found.reason}; earlier answers are lost`)
-  const known = found.is === 'whole' || found.is === 'copy' ? found.value : []
+  const known = valueOrWarn(found, path, 'earlier answers are lost', log) ?? []
   const models = new Map<string, SavedModel>()
   for (const { sha256 } of known.flatMap(({ models: own }) => own)) {
     const file = answerModelPath(folder, sha256)

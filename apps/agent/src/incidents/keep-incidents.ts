@@ -7,7 +7,13 @@ import { join } from 'node:path'
 import { fileError } from '@oddflow/program'
 import type { FileSystem } from '../files/file-system.js'
 import { createKeeper, type Keeper } from '../files/keeper.js'
-import { readStateOrSetAside, readTwice, writeState, writeStateTwice } from '../files/state-file.js'
+import {
+  readStateOrSetAside,
+  readTwice,
+  valueOrWarn,
+  writeState,
+  writeStateTwice,
+} from '../files/state-file.js'
 import type { Log } from '../log.js'
 import { decodeIncidents, encodeIncidents, type Incident } from './incident.js'
 import { decodeIncidentRows, type IncidentRows, type KeptRows, rowsPathIn } from './incident-rows.js'
@@ -60,9 +66,7 @@ export async function readIncidents(
 ): Promise<Incident[]> {
   const path = pathIn(folder)
   const found = await readTwice(files, path, decodeIncidents)
-  if (found.is === 'copy') log.warn(`${path}: ${found.reason}; its copy is used`)
-  if (found.is === 'lost') log.warn(`${path}: ${found.reason}; earlier incidents are lost`)
-  return found.is === 'whole' || found.is === 'copy' ? found.value : []
+  return valueOrWarn(found, path, 'earlier incidents are lost', log) ?? []
 }
 
 /** Of the incidents of an earlier run; without them an answer that is about flows is refused. */

@@ -25,6 +25,7 @@ import {
   readBytesOrSetAside,
   readTwice,
   setAside,
+  valueOrWarn,
   writeBytes,
   writeStateTwice,
 } from '../files/state-file.js'
@@ -276,13 +277,12 @@ export class ModelStore {
     for (const name of [...records].sort()) {
       const path = join(folder, name)
       const found = await (mends ? readTwice : lookAtTwice)(files, path, decodeRecord)
-      if (found.is === 'copy') log.warn(`${path}: ${found.reason}; its copy is used`)
-      if (found.is === 'lost') log.warn(`${path}: ${found.reason}; the active model is unknown`)
-      if (found.is === 'none' || found.is === 'lost') continue
+      const record = valueOrWarn(found, path, 'the active model is unknown', log)
+      if (record === null) continue
       // an owner of another kind: its models are kept for when they are asked for again
-      if (`${this.#nameOf(found.value.owner)}.json` !== name) continue
-      const kept = await this.#wholeModel(found.value, log, mends)
-      if (kept === null) lost.push(found.value)
+      if (`${this.#nameOf(record.owner)}.json` !== name) continue
+      const kept = await this.#wholeModel(record, log, mends)
+      if (kept === null) lost.push(record)
       else models.push(kept)
     }
     return { models, lost, goneFolder: isThere ? null : folder }
