@@ -3,10 +3,9 @@
  * command line or the configuration was wrong. An error is one line on standard error; a stack trace means a
  * fault of OddFlow's own, and says so.
  */
-import { OddFlowError } from '@oddflow/core'
-import { oneLineErrors, UsageError } from '@oddflow/program'
+import { oneLineErrors, reportFailure, UsageError } from '@oddflow/program'
 import { completionCommand } from '@oddflow/program/completion'
-import { Argument, Command, CommanderError, Option } from 'commander'
+import { Argument, Command, Option } from 'commander'
 import { standardErrorLog } from './log.js'
 import { VERSION } from './version.js'
 
@@ -354,24 +353,10 @@ export async function run(argv: readonly string[]): Promise<void> {
 }
 
 function report(error: unknown): number {
-  // commander has printed its own message by now; its code 0 is --help and --version
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-  if (error instanceof UsageError) {
-    standardErrorLog.error(error.message)
-    return 2
-  }
-  if (error instanceof OddFlowError) {
-    standardErrorLog.error(error.message)
-    return 1
-  }
-  const { code = '' } = (error ?? {}) as { code?: unknown }
+  const { code } = (error ?? {}) as { code?: unknown }
   if (code === 'EMFILE' || code === 'ENFILE') {
     standardErrorLog.error('too many open files; raise the limit (ulimit -n, or LimitNOFILE= of a unit)')
     return 1
   }
-  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  process.stderr.write(
-    `oddflow-agent: a bug in OddFlow; please report it with the command and this text:\n${text}\n`,
-  )
-  return 1
+  return reportFailure('oddflow-agent', error, standardErrorLog.error)
 }

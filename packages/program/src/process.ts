@@ -99,14 +99,20 @@ export function isRunning(id: number): boolean {
 /**
  * Reports the error that ended a program and returns its exit code: 1 for unusable data, 2 for a wrong command line, 0 if
  * the reader of its output has gone away or commander printed its help. An error of another kind is a bug.
+ *
+ * @param complain - writes the message, where the program has a log of its own.
  */
-export function reportFailure(program: string, error: unknown): number {
+export function reportFailure(
+  program: string,
+  error: unknown,
+  complain = createMessages(program).complain,
+): number {
   const { code, exitCode } = (error ?? {}) as { code?: unknown; exitCode?: unknown }
   // commander has printed its own message
   if (String(code).startsWith('commander.')) return exitCode === 0 ? 0 : 2
   if (error instanceof OutputClosed) return 0
   if (error instanceof UsageError || error instanceof OddFlowError) {
-    createMessages(program).complain(error.message)
+    complain(error.message)
     return error instanceof UsageError ? 2 : 1
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
