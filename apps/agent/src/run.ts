@@ -206,7 +206,7 @@ function dashboardLinkCommand(): Command {
     new Command('dashboard-link').description(
       "print a link to a running agent's dashboard that signs in once, within 5 minutes",
     ),
-  ).action(async (options) => (await import('./commands/dashboard-link.js')).dashboardLink(options))
+  ).action(async (options) => (await import('./commands/setup.js')).dashboardLink(options))
 }
 
 function devicesCommand(): Command {

@@ -5,10 +5,10 @@
  * started for a moment to see whether it may record, and a file is made and removed where the agent is to write.
  */
 import { execFile } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { readFile, stat, unlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { totalmem } from 'node:os'
+import { hostname, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { LiveCaptureError, openLive } from '@oddflow/capture/node'
@@ -22,15 +22,37 @@ import { isAtWork } from '../devices/control-socket.js'
 import { lookAtKnownDevices } from '../devices/device-table.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { looseRights, userId } from '../files/rights.js'
-import { createSystemClock } from '../input/clocks.js'
-import { standardErrorLog } from '../log.js'
-import { LOOPBACK } from '../outputs/output.js'
-import { checkOutput, type OutputSettings, targetOf, unencryptedSecrets } from '../outputs/registry.js'
+import { emptyIncident, encodeIncidentEvent, type Incident } from '../incidents/incident.js'
+import { type Clock, createSystemClock } from '../input/clocks.js'
+import { type Log, standardErrorLog } from '../log.js'
+import { LOOPBACK, type Output } from '../outputs/output.js'
+import {
+  checkOutput,
+  createOutput,
+  type OutputSettings,
+  targetOf,
+  unencryptedSecrets,
+} from '../outputs/registry.js'
 import { readModels } from '../pipeline/open-models.js'
+import { VERSION } from '../version.js'
 import { keptReports } from './models.js'
-import { type Finding, missing, note, ok, tryOutputs } from './try-outputs.js'
 
-export function messageOf(error: unknown): string {
+/** One line of doctor. */
+interface Finding {
+  readonly what: string
+  /** `missing`: the agent will not run. */
+  readonly state: 'ok' | 'missing' | 'note'
+  readonly detail: string
+}
+
+const finding =
+  (state: Finding['state']) =>
+  (what: string, detail: string): Finding => ({ what, state, detail })
+const ok = finding('ok')
+const missing = finding('missing')
+const note = finding('note')
+
+function messageOf(error: unknown): string {
   if (error instanceof OddFlowError || error instanceof Error) return error.message.split('\n', 1)[0]
   return String(error)
 }
@@ -258,4 +280,72 @@ async function nearest(folder: string): Promise<string> {
   for (let at = folder; ; at = dirname(at)) {
     if ((await stat(at).catch(() => null)) !== null || dirname(at) === at) return at
   }
+}
+
+const PATIENCE_MILLIS = 15_000
+
+/**
+ * `oddflow-agent doctor --try`: a test incident through each output beside the EVE file, which its followers would take for an event.
+ */
+export function tryOutputs(
+  { outputs, eve }: Pick<Settings, 'outputs' | 'eve'>,
+  clock: Clock,
+  log: Pick<Log, 'warn'>,
+): Promise<Finding[]> {
+  const line = testIncident(clock.wallMicros())
+  return Promise.all(
+    outputs.map(async (settings): Promise<Finding> => {
+      const open = createOutput(settings, {
+        version: VERSION,
+        hostname: hostname(),
+        alertFile: eve,
+        clock,
+        log,
+        isTrial: true,
+      })
+      return tryOutput(settings, await open.catch((error: Error) => error), line)
+    }),
+  )
+}
+
+async function tryOutput(
+  settings: OutputSettings,
+  output: Output | Error,
+  line: Uint8Array,
+): Promise<Finding> {
+  const { name } = settings
+  if (output instanceof Error) return missing('output', `${name}: ${output.message}`)
+  try {
+    const answer = await output.deliver({ first: 0, lines: [line] }, AbortSignal.timeout(PATIENCE_MILLIS))
+    return ok('output', `${name}: ${targetOf(settings)}: ${answer}`)
+  } catch (error) {
+    const { message } = error as Error
+    const said = message === 'stopped' ? `no answer within ${PATIENCE_MILLIS / 1000} s` : message
+    const detail = said.startsWith(output.target) ? said : `${output.target}: ${said}`
+    return missing('output', `${name}: ${detail}`)
+  } finally {
+    await output.close()
+  }
+}
+
+/** An event as of an incident; `oddflow.test` says that it is none. */
+function testIncident(nowMicros: number): Uint8Array {
+  const incident: Incident = {
+    ...emptyIncident({
+      id: createHash('sha256').update(randomBytes(16)).digest('hex').slice(0, 32),
+      key: 'test',
+      // an address for documentation (RFC 5737)
+      device: { mac: null, address: '192.0.2.1', name: 'Test device' },
+      beginMicros: nowMicros,
+      endMicros: nowMicros,
+    }),
+    state: 'open',
+    reports: 1,
+    summary: `This is a test by oddflow-agent on ${hostname()}: incidents are reported like this. Nothing has happened.`,
+  }
+  const event = JSON.parse(new TextDecoder().decode(encodeIncidentEvent(incident, 'opened', null)))
+  event.alert.signature = 'OddFlow: test incident'
+  event.alert.signature_id = 1_790_059
+  event.oddflow.test = true
+  return new TextEncoder().encode(jsonLine(event))
 }

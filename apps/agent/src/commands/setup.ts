@@ -29,10 +29,11 @@ import { FileError, fileError, printable, UsageError } from '@oddflow/program'
 import { stringify } from 'yaml'
 import { parseConfig } from '../config/read-config.js'
 import { interfaceText, isInterfaceName, settingsFrom } from '../config/settings-from.js'
-import { askFurther } from '../devices/control-socket.js'
+import { askFurther, ControlError } from '../devices/control-socket.js'
 import { userId } from '../files/rights.js'
 import { PACKAGE_FOLDER } from '../package-folder.js'
 import { interfaceNames } from './doctor.js'
+import { type StateOptions, stateOf } from './state-of.js'
 
 export interface SetupOptions {
   readonly config: string
@@ -364,10 +365,10 @@ function sayOwnUser({ root }: Pick<SetupOptions, 'root'>, config: string): void 
 async function sayLink(options: SetupOptions, config: string, isStarted: boolean): Promise<void> {
   const { state } = placesOf(config)
   for (let waited = 0; options.root === '/'; waited += 500) {
-    const answer = (await askFurther(state, '/dashboard').catch(() => null)) as { link: string } | null
-    if (answer !== null) {
+    const link = await dashboardLinkOf(state).catch(() => null)
+    if (link !== null) {
       say('Open the dashboard within 5 minutes; the link signs in once:')
-      say(answer.link)
+      say(link)
       return
     }
     if (!isStarted || waited >= LINK_PATIENCE_MILLIS) break
@@ -380,4 +381,23 @@ async function sayLink(options: SetupOptions, config: string, isStarted: boolean
     say(`Start the agent:   oddflow-agent run -c ${config}`)
   }
   say(`Open the dashboard: oddflow-agent dashboard-link -c ${config}`)
+}
+
+/** null where no agent with a dashboard runs. */
+async function dashboardLinkOf(state: string): Promise<string | null> {
+  const answer = (await askFurther(state, '/dashboard')) as { link: string } | null
+  return answer?.link ?? null
+}
+
+/** `oddflow-agent dashboard-link`: a link to a running agent's dashboard that signs in once, within 5 minutes. */
+export async function dashboardLink(options: StateOptions): Promise<void> {
+  const state = await stateOf(options)
+  const link = await dashboardLinkOf(state)
+  if (link === null) {
+    throw new ControlError(
+      'control.nothing',
+      `${state}: no agent with a dashboard is running; start it first`,
+    )
+  }
+  process.stdout.write(`${link}\n`)
 }

@@ -19,7 +19,7 @@ import {
   parseDocument,
   visit,
 } from 'yaml'
-import { type Config, ConfigSchema } from './schema.js'
+import { type Config, ConfigSchema } from './settings.js'
 
 /**
  * How deep a YAML text is nested and how many aliases it has, found from its tokens alone.

@@ -1,7 +1,7 @@
 /**
  * Settings from the command line and a configuration file.
  *
- * What is given on the command line counts, then the file, then the default (schema.ts). Paths in the file are relative to the
+ * What is given on the command line counts, then the file, then the default (settings.ts). Paths in the file are relative to the
  * folder that it lies in. An error in the file has line and column, one on the command line the flag's name.
  */
 import { dirname, isAbsolute, join } from 'node:path'
@@ -24,8 +24,9 @@ import {
 } from '../pipeline/memory-plan.js'
 import { checkAlertFile } from './alert-file.js'
 import type { ReadConfig } from './read-config.js'
-import { type Config, ConfigSchema, ModelsSchema } from './schema.js'
 import {
+  type Config,
+  ConfigSchema,
   DEFAULT_DEVICES,
   DEFAULT_FEATURES,
   type DeviceSettings,
@@ -33,6 +34,7 @@ import {
   type InputSettings,
   type LearningSettings,
   type ListenSettings,
+  ModelsSchema,
   type ModelsSettings,
   type Settings,
 } from './settings.js'

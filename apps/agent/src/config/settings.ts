@@ -1,11 +1,305 @@
-/** Settings: what a run is to do, from the command line or a configuration file, after every check. */
-
+/**
+ * The configuration file's shape and defaults, and Settings: what a run is to do, from the command line or that file, after every check.
+ *
+ * agent.schema.json, for editors, is made from ConfigSchema (test/config/read-config.test.ts). Every object is strict: a key that is not
+ * known is an error, since a misspelt one would otherwise do nothing. settings-from.ts checks what depends on other keys or on the machine.
+ */
 import type { PacketFilter } from '@oddflow/capture'
 import { DEFAULT_SUMMARY_TIMEOUTS } from '@oddflow/flows'
-import type { Network } from '@oddflow/program'
-import { parse } from 'valibot'
-import type { OutputSettings } from '../outputs/registry.js'
-import { type Config, DevicesSchema } from './schema.js'
+import { type Network, PRIVATE_NETWORKS } from '@oddflow/program'
+import * as v from 'valibot'
+import { DAYS, PROTOCOLS, RULES } from '../alerts/suppress.js'
+import { choice, flag, number, path, text, whole } from '../outputs/output.js'
+import { OutputSchema, type OutputSettings } from '../outputs/registry.js'
+
+const bytes = (what: string) =>
+  v.pipe(v.union([v.string(), v.pipe(v.number(), v.integer(), v.minValue(1))]), v.description(what))
+const time = (what: string) =>
+  v.pipe(
+    v.string(),
+    v.regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, 'a time of day (HH:MM)'),
+    v.description(what),
+  )
+
+const suppression = v.strictObject({
+  name: text('The name of the rule in counters; each rule needs a different name.'),
+  device: v.optional(text('A MAC address, an address or a network.')),
+  peer: v.optional(text('The other end: an address or a network.')),
+  protocol: v.optional(v.picklist(PROTOCOLS)),
+  port: v.optional(whole(0, 65_535, "The service's port: the lower of the two.")),
+  rule: v.optional(v.picklist(RULES)),
+  days: v.optional(v.pipe(v.array(v.picklist(DAYS)), v.minLength(1), v.maxLength(7))),
+  from: v.optional(time("Start of the rule's hours, HH:MM in the machine's time zone; needs until.")),
+  until: v.optional(time("End of the rule's hours, HH:MM in the machine's time zone; needs from.")),
+})
+
+/** A MAC address or an address in lower case, or a name. */
+const ownerName = v.pipe(
+  v.string(),
+  v.regex(/^[0-9a-z][0-9a-z:.-]{0,63}$/, 'at most 64 lowercase letters, digits, colons, dots and hyphens'),
+)
+
+export const ModelsSchema = v.strictObject({
+  per: v.optional(
+    choice(
+      ['device', 'group', 'all'],
+      'Make one model for each device (default), one for each group, or one for all devices.',
+    ),
+    'device',
+  ),
+  groups: v.optional(
+    v.pipe(
+      v.record(ownerName, v.pipe(v.array(text('A MAC address, or an address.')), v.maxLength(4096))),
+      v.description(
+        'For per: group, the devices of each named group. All other devices form the group "other".',
+      ),
+    ),
+  ),
+  files: v.optional(
+    v.pipe(
+      v.record(ownerName, path('A model that oddflow train wrote.')),
+      v.description('Models that were trained elsewhere. The key is a MAC address, a group, or all.'),
+    ),
+    {},
+  ),
+  features: v.optional(
+    v.strictObject({
+      set: v.optional(
+        choice(
+          ['iat-size', 'flow-summary'],
+          'What a row describes: the whole flow (flow-summary, the default) or its first packets (iat-size). With learning.online, iat-size is the default and the only choice.',
+        ),
+      ),
+      packetsPerFlow: v.optional(
+        whole(
+          2,
+          500,
+          'Number of packets p that a row of iat-size describes (10); D = 2p − 1. Not allowed with a model from elsewhere.',
+        ),
+      ),
+      cutSeconds: v.optional(
+        number(
+          0.000_001,
+          86_400,
+          'Cut flows into pieces of this many seconds, and judge each piece at the cut at the latest (300; iat-size: 60).',
+        ),
+      ),
+      idleSeconds: v.optional(
+        number(
+          0.001,
+          86_400,
+          'End a flow after this many seconds without a packet, and judge it then at the latest (300; iat-size: 60).',
+        ),
+      ),
+    }),
+  ),
+  rowsPerDevice: v.optional(
+    whole(
+      20,
+      100_000,
+      'Maximum number of rows of a device kept for training, sampled from all its rows (1000).',
+    ),
+    1000,
+  ),
+  memory: v.optional(
+    bytes('Memory for the training rows of all devices that learn at the same time, such as 4M.'),
+    '4M',
+  ),
+  trainWithinSeconds: v.optional(whole(1, 3600, 'Stop a training that takes longer (60).'), 60),
+  maximum: v.optional(whole(1, 4096, 'Maximum number of models in memory (64).'), 64),
+})
+
+export const DevicesSchema = v.strictObject({
+  learnHours: v.optional(
+    number(0, 8760, 'Hours from the first flow of a device until it can be ready (24).'),
+    24,
+  ),
+  judgeHours: v.optional(
+    number(0, 8760, 'Hours after which a device is ready even with few flows (48). At least learnHours.'),
+    48,
+  ),
+  learnFlows: v.optional(
+    whole(1, 1e9, 'Number of judged flows of a device before it can be ready (100).'),
+    100,
+  ),
+  stableShare: v.optional(
+    number(0, 1, 'A device can be ready if at most this share of its recent flows is novel (0.05).'),
+    0.05,
+  ),
+  approve: v.optional(
+    choice(
+      ['manual', 'auto'],
+      'Watch a ready device only after a person approves it (manual, the default), or at once (auto).',
+    ),
+    'manual',
+  ),
+  maximum: v.optional(whole(1, 65_536, 'Maximum number of devices to keep (4096).'), 4096),
+  floodPerMinute: v.optional(
+    whole(1, 65_536, 'Report more new devices per minute than this as one alert (16).'),
+    16,
+  ),
+  inventoryMinutes: v.optional(
+    whole(
+      0,
+      10_080,
+      'Minutes after the start with an empty device table in which new devices are not reported (60).',
+    ),
+    60,
+  ),
+  vendors: v.optional(
+    v.union([
+      v.literal(false),
+      path(
+        'A registry of MAC prefixes for the names of vendors: IEEE oui.txt, Wireshark manuf or nmap-mac-prefixes. By default the agent looks where the packages install them. false: no vendor names.',
+      ),
+    ]),
+  ),
+})
+
+export const ConfigSchema = v.strictObject({
+  read: v.optional(path('A capture file, or - for standard input. Not together with interface.')),
+  interface: v.optional(text('A network interface, recorded by tcpdump.')),
+  filter: v.optional(
+    v.pipe(v.string(), v.maxLength(65_536), v.description("Which packets to watch, in tcpdump's syntax.")),
+  ),
+  dropDuplicates: v.optional(
+    flag(
+      'Ignore copies of a packet within 1 ms, as recorded by mirror ports and the interface "any" (false).',
+    ),
+    false,
+  ),
+  model: v.optional(path('A model that oddflow train wrote from captures.')),
+  modelKey: v.optional(
+    path(
+      'A public key (Ed25519, PEM). The agent then refuses models from elsewhere that oddflow sign did not sign with the matching private key.',
+    ),
+  ),
+  models: v.optional(ModelsSchema),
+  learning: v.optional(
+    v.strictObject({
+      online: flag(
+        'Update the models made here with flows of watched devices (false). This needs rows of iat-size.',
+      ),
+      rowsPerHour: v.optional(
+        whole(1, 100_000, 'Maximum number of rows of a device to learn per hour (60).'),
+        60,
+      ),
+      everyRows: v.optional(
+        whole(20, 1000, 'Update a model each time it has this many new rows (100).'),
+        100,
+      ),
+      shadowAgrees: v.optional(
+        flag('Learn only rows that the model as first trained finds normal too (true).'),
+        true,
+      ),
+    }),
+  ),
+  eve: v.optional(path('The alert file. The agent appends alerts as EVE JSON lines.')),
+  outputs: v.optional(
+    v.pipe(
+      v.array(OutputSchema),
+      v.maxLength(16),
+      v.description('Further outputs for alerts, in addition to the EVE file.'),
+    ),
+    [],
+  ),
+  state: v.optional(
+    path('The state folder. The agent keeps undelivered alerts, devices, models and incidents in it.'),
+  ),
+  spoolLimit: v.optional(
+    bytes('Maximum size of undelivered alerts in the state folder, such as 64M.'),
+    '64M',
+  ),
+  allowRoot: v.optional(flag('Allow the agent to run as root (false). It needs no root privileges.'), false),
+  memoryLimit: v.optional(bytes('Limit on resident memory, such as 128M.')),
+  listen: v.optional(
+    text('HOST:PORT of the HTTP server for /metrics, /healthz and the dashboard, such as 127.0.0.1:9477.'),
+  ),
+  evidence: v.optional(
+    v.strictObject({
+      directory: path("A folder for small captures of alerts' flows. Keep no other files in it."),
+      limit: v.optional(bytes('Maximum size of these captures together (16M).'), '16M'),
+    }),
+  ),
+  dashboard: v.optional(
+    v.strictObject({
+      hosts: v.optional(
+        v.pipe(
+          v.array(
+            v.pipe(
+              v.string(),
+              v.maxLength(253),
+              v.regex(/^[A-Za-z0-9._-]+$/, 'letters, digits, dots, underscores and hyphens'),
+              v.description("A further host name of this machine in the dashboard's URL."),
+            ),
+          ),
+          v.maxLength(16),
+        ),
+        [],
+      ),
+    }),
+  ),
+  budget: v.optional(
+    v.strictObject({
+      falseAlertsPerDay: number(
+        1e-6,
+        1e6,
+        'Average number of false alerts per day to allow, such as 1 or 0.1.',
+      ),
+      per: v.optional(
+        choice(
+          ['device', 'network'],
+          'Whether the budget applies to each device (default) or to the whole network.',
+        ),
+        'device',
+      ),
+      calibration: v.optional(
+        path('A file that oddflow-agent calibrate wrote. Without it the agent calibrates itself.'),
+      ),
+      calibrateHours: v.optional(
+        whole(1, 8760, 'Hours that the agent watches before it uses its own calibration (24).'),
+        24,
+      ),
+    }),
+  ),
+  devices: v.optional(DevicesSchema),
+  fold: v.optional(
+    v.union([
+      v.literal(false),
+      v.strictObject({
+        windowSeconds: v.optional(
+          whole(1, 86_400, 'Combine similar alerts within this many seconds into one (60).'),
+          60,
+        ),
+        kindsPerDevice: v.optional(
+          whole(
+            1,
+            1024,
+            'Number of kinds of alerts of a device that are combined separately (16). All further kinds are combined into one alert.',
+          ),
+          16,
+        ),
+      }),
+    ]),
+    {},
+  ),
+  peerNames: v.optional(
+    v.pipe(
+      v.array(text('The name of an output, or eve.')),
+      v.maxLength(64),
+      v.description(
+        'Collect names of the peers of watched devices from DNS answers and TLS connections, keep them for 7 days, and add them to the events for these outputs. With an empty list, only the dashboard and the command line show the names.',
+      ),
+    ),
+  ),
+  localNetworks: v.optional(
+    v.pipe(v.array(text('An address or a network.')), v.maxLength(256)),
+    PRIVATE_NETWORKS,
+  ),
+  suppress: v.optional(v.pipe(v.array(suppression), v.maxLength(1024)), []),
+})
+
+export type Config = v.InferOutput<typeof ConfigSchema>
 
 /** A section of the configuration; its paths go from the folder where the agent was started. */
 type Section<Name extends keyof Config> = Readonly<Exclude<Config[Name], undefined | false>>
@@ -109,7 +403,7 @@ export interface Settings extends Readonly<Pick<Config, 'dropDuplicates' | 'allo
   readonly localNetworks: readonly Network[]
 }
 
-export const DEFAULT_DEVICES: DeviceSettings = { ...parse(DevicesSchema, {}), vendors: null }
+export const DEFAULT_DEVICES: DeviceSettings = { ...v.parse(DevicesSchema, {}), vendors: null }
 
 /** Of models that learn on, too. */
 const FIRST_PACKETS: FeatureSettings = {

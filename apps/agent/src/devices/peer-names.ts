@@ -24,8 +24,13 @@ import { FormatError } from '@oddflow/core'
 import { fileError, isInNetwork, macText, type Network } from '@oddflow/program'
 import * as v from 'valibot'
 import type { FileSystem } from '../files/file-system.js'
-import { createKeeper, type Keeper } from '../files/keeper.js'
-import { checkVersion, readStateOrSetAside, writeState } from '../files/state-file.js'
+import {
+  checkVersion,
+  createKeeper,
+  type Keeper,
+  readStateOrSetAside,
+  writeState,
+} from '../files/state-file.js'
 import type { Incident } from '../incidents/incident.js'
 import type { Log } from '../log.js'
 

@@ -18,8 +18,14 @@ import { fileError } from '@oddflow/program'
 import type { Alert } from '../alerts/alert.js'
 import { eveTime } from '../alerts/eve.js'
 import type { FileSystem } from '../files/file-system.js'
-import { lookAt, readTwice, valueOrWarn, writeStateTwice } from '../files/state-file.js'
-import { createTurns, type InTurn } from '../files/turns.js'
+import {
+  createTurns,
+  type InTurn,
+  lookAt,
+  readTwice,
+  valueOrWarn,
+  writeStateTwice,
+} from '../files/state-file.js'
 import type { Log } from '../log.js'
 import type { ModelManager } from '../models/model-manager.js'
 import type { Decider } from '../pipeline/counters.js'

@@ -6,8 +6,9 @@
 import { join } from 'node:path'
 import { fileError } from '@oddflow/program'
 import type { FileSystem } from '../files/file-system.js'
-import { createKeeper, type Keeper } from '../files/keeper.js'
 import {
+  createKeeper,
+  type Keeper,
   readStateOrSetAside,
   readTwice,
   valueOrWarn,

@@ -7,7 +7,6 @@
  * the machine's clock, counted since the start, the rest goes out together on the next day.
  */
 import * as v from 'valibot'
-import { path, text, whole } from '../config/schema-parts.js'
 import { systemClock } from '../input/clocks.js'
 import { ABORTED, orAborted, withinMillis } from '../pipeline/shutdown.js'
 import { type Message, messagesOf } from './message.js'
@@ -16,11 +15,14 @@ import {
   LOOPBACK,
   type Output,
   type OutputEnvironment,
+  path,
   RefusedError,
   readCertificates,
   readSecret,
   type SettingsOf,
+  text,
   urlOf,
+  whole,
 } from './output.js'
 
 const address = v.pipe(

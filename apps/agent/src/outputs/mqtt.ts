@@ -13,7 +13,6 @@
 import type { Duplex } from 'node:stream'
 import type { MqttClient } from 'mqtt'
 import * as v from 'valibot'
-import { path, text } from '../config/schema-parts.js'
 import type { RemoteAnswers } from '../incidents/answers.js'
 import { orAborted, withinMillis } from '../pipeline/shutdown.js'
 import type { AlertBatch } from '../spool/alert-log.js'
@@ -24,10 +23,12 @@ import {
   type Output,
   type OutputEnvironment,
   originOf,
+  path,
   RefusedError,
   readCertificates,
   readSecret,
   type SettingsOf,
+  text,
   urlOf,
 } from './output.js'
 

@@ -6,7 +6,6 @@
 import { X509Certificate } from 'node:crypto'
 import { FileError, readFileBounded } from '@oddflow/program'
 import * as v from 'valibot'
-import { path } from '../config/schema-parts.js'
 import type { FileSystem } from '../files/file-system.js'
 import { readFirstLine } from '../files/file-system.js'
 import type { FleetModels } from '../fleet/fleet-models.js'
@@ -99,6 +98,20 @@ export interface OutputEnvironment {
   /** Takes answers to incidents; null or absent where there are none. */
   readonly remoteAnswers?: RemoteAnswers | null
 }
+
+/** Parts of the configuration's schema, of outputs and of the rest (config/settings.ts). */
+
+export const path = (what: string) =>
+  v.pipe(v.string(), v.minLength(1), v.maxLength(4096), v.description(what))
+export const text = (what: string) =>
+  v.pipe(v.string(), v.minLength(1), v.maxLength(256), v.description(what))
+export const number = (least: number, most: number, what: string) =>
+  v.pipe(v.number(), v.minValue(least), v.maxValue(most), v.description(what))
+export const whole = (least: number, most: number, what: string) =>
+  v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(most), v.description(what))
+export const flag = (what: string) => v.pipe(v.boolean(), v.description(what))
+export const choice = <const Names extends readonly string[]>(names: Names, what: string) =>
+  v.pipe(v.picklist(names), v.description(what))
 
 /** Parts of the schema that outputs share. */
 

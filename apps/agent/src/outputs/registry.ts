@@ -3,10 +3,9 @@ import * as v from 'valibot'
 import { mail } from './mail.js'
 import { mqtt } from './mqtt.js'
 import { type NatsSettings, nats } from './nats.js'
-import { ntfy } from './ntfy.js'
 import { checkOutputFile, filesOf, type Output, type OutputEnvironment, originOf } from './output.js'
 import { syslog } from './syslog.js'
-import { webhook } from './webhook.js'
+import { ntfy, webhook } from './webhook.js'
 
 export const OUTPUTS = [ntfy, mail, webhook, mqtt, nats, syslog] as const
 

@@ -18,10 +18,9 @@ import { connect, isIP, isIPv6 } from 'node:net'
 import { hostname } from 'node:os'
 import { connect as connectTls } from 'node:tls'
 import * as v from 'valibot'
-import { path, text, whole } from '../config/schema-parts.js'
 import { ABORTED, orAborted } from '../pipeline/shutdown.js'
 import { messageOf, sentenceOf } from './message.js'
-import { defineOutput, type Output, readCertificates, type SettingsOf } from './output.js'
+import { defineOutput, type Output, path, readCertificates, type SettingsOf, text, whole } from './output.js'
 
 /** Names of RFC 5424, section 6.2.1, as daemons write them, in the order of their numbers. */
 const FACILITIES = [

@@ -5,7 +5,7 @@ import { toJsonSchema } from '@valibot/to-json-schema'
 import { parse } from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { parseConfig, pathText, readConfig } from '../../src/config/read-config.js'
-import { ConfigSchema } from '../../src/config/schema.js'
+import { ConfigSchema } from '../../src/config/settings.js'
 import { parseListen, type RunOptions, settingsFrom } from '../../src/config/settings-from.js'
 import { temporaryFolder } from '../support/folder.js'
 

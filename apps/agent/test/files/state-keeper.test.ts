@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createKeeper } from '../../src/files/keeper.js'
+import { createKeeper } from '../../src/files/state-file.js'
 
 function keeping(write: (now: number) => void) {
   const lines: string[] = []
