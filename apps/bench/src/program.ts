@@ -7,7 +7,6 @@ import { completionCommand } from '@oddflow/program/completion'
 import { Command } from 'commander'
 import { compareCommand } from './commands/compare.js'
 import { dataCommand } from './commands/data.js'
-import { embeddingsCommand } from './commands/embeddings.js'
 import { bundleCommand, machinesCommand, mergeCommand } from './commands/machines.js'
 import { peersCommand } from './commands/peers.js'
 import { reproduceCommand } from './commands/reproduce.js'
@@ -45,7 +44,6 @@ Exit codes: 0 done, 1 the data is unusable or a trial failed, 2 the command line
     reproduceCommand(),
     sweepCommand(),
     peersCommand(),
-    embeddingsCommand(),
     machinesCommand(),
     bundleCommand(),
     mergeCommand(),

@@ -6,7 +6,6 @@ import { Command } from 'commander'
 import { readManifests } from '../datasets/read-manifests.js'
 import { note, writeFileWhole } from '../output.js'
 import { readTrials } from '../run/trials-file.js'
-import { renderKjlAgainstSvm } from '../tables/kjl-against-svm-page.js'
 import { readPaperFigures, readReferenceAuc } from '../tables/published.js'
 import { buildReport, type Report, renderPages } from '../tables/report.js'
 import { renderCsv, renderLatex, renderMarkdown } from '../tables/table.js'
@@ -36,7 +35,6 @@ export function renderReport(report: Report): ReadonlyMap<string, string> {
     ['paper-tables.md', renderMarkdown(report)],
     ['paper-tables.tex', renderLatex(report)],
     ['paper-tables.csv', renderCsv(report)],
-    ...renderKjlAgainstSvm(report.trials),
   ])
 }
 

@@ -5,7 +5,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { DataError } from '@oddflow/core'
 import { z } from 'zod'
 import { note } from '../output.js'
 import { readShape } from '../read-shapes.js'
@@ -94,13 +93,6 @@ export function pairsIn(folder: string, names: readonly string[] = PAIR_NAMES): 
     if (!isThere) note(`left out: ${join(folder, pair)} not found`)
     return isThere
   })
-}
-
-/** The same, at least one. */
-export function requiredPairs(folder: string): string[] {
-  const pairs = pairsIn(folder)
-  if (pairs.length === 0) throw new DataError(`${folder}: expected the capture pairs`)
-  return pairs
 }
 
 export interface CapturePair {

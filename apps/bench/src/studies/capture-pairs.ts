@@ -13,7 +13,7 @@ import { findPython, runPython } from '../peers/run-peers.js'
 import { count, list, share, text } from '../shapes.js'
 import { fixed, formatSpread } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
-import { readPair, requiredPairs } from './attacks.js'
+import { pairsIn, readPair } from './attacks.js'
 import { type Capture, collectFlows, trainOnSet } from './flows.js'
 import { aucOf, novelShare } from './judge.js'
 import { defineStudy, type SeedOptions, three, withSeeds } from './study.js'
@@ -65,12 +65,12 @@ const figures = z.strictObject({
 })
 type CapturePairFigures = z.infer<typeof figures>
 type Result = CapturePairFigures['results'][number]
-export type Sides<T> = Readonly<Record<'train' | 'normal' | 'novel', T>>
+type Sides<T> = Readonly<Record<'train' | 'normal' | 'novel', T>>
 
 const ocsvmAnswer = z.object({ versions: text, auc: z.record(z.string(), share) })
 
 /** Flows of the sides of a pair, and its baseline. */
-export async function collectPair(folder: string) {
+async function collectPair(folder: string) {
   const { train, normal, novel, baseline } = readPair(folder)
   // whole flows with frame sizes: what the paper's feature sets are made from
   const flowsOf = (captures: readonly Capture[]) => collectFlows(captures, variantNamed('before'))
@@ -82,10 +82,7 @@ export async function collectPair(folder: string) {
   return { flows, baseline }
 }
 
-export function rowsOf(
-  { train, normal, novel }: Sides<CollectedFlows>,
-  contract: FlowContract,
-): Sides<Matrix> {
+function rowsOf({ train, normal, novel }: Sides<CollectedFlows>, contract: FlowContract): Sides<Matrix> {
   return {
     train: extractMatrix(train, contract),
     normal: extractMatrix(normal, contract),
@@ -127,7 +124,8 @@ async function measureCapturePairs(
   { seeds }: SeedOptions,
   tell: (what: string) => void,
 ): Promise<CapturePairFigures> {
-  const pairs = requiredPairs(folder)
+  const pairs = pairsIn(folder)
+  if (pairs.length === 0) throw new DataError(`${folder}: expected the capture pairs`)
   const python = await findPython()
   if (python === null) throw new DataError('expected a Python with scikit-learn and scipy, found none')
   const results: Result[] = []

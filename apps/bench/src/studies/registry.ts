@@ -10,7 +10,6 @@ import { learningMillion } from './learning-million.js'
 import { learningMode } from './learning-mode.js'
 import { learningPlan } from './learning-plan.js'
 import { learningPoison } from './learning-poison.js'
-import { pairFeatures } from './pair-features.js'
 import { plainRows } from './plain-rows.js'
 import { poisoning } from './poisoning.js'
 import { recipe } from './recipe.js'
@@ -34,7 +33,6 @@ export const STUDIES: readonly Study[] = [
   recipe,
   cost,
   capturePairs,
-  pairFeatures,
   supportGuard,
   learningPlan,
   learningMode,

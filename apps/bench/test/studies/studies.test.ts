@@ -173,20 +173,6 @@ describe('a study', () => {
     expect(kinds.normalFlows).toBeGreaterThanOrEqual(565)
   })
 
-  it('pair-features: the feature sets of a pair by three methods, redrawn as they were', async () => {
-    const outcome = await studyOf(withPair(), 'pair-features', '--seeds', '1')
-    expect(outcome.code).toBe(0)
-    expect(outcome.stderr).toContain('dlinkhomehub_vs_synflood not found')
-    const { seeds, results } = figuresOf('pair-features')
-    expect(seeds).toBe(1)
-    expect(results).toHaveLength(2 * 12)
-    for (const { auc, refused } of results) {
-      if (refused === undefined) expect(Object.keys(auc)).toEqual(['OCSVM', 'OC-KJL-QS', 'OC-Nyström-QS'])
-      else expect(refused).toContain('window')
-    }
-    expectRedrawn('pair-features')
-  })
-
   it('capture-pairs: five settings beside an OCSVM, redrawn as they were', async (context) => {
     if ((await findPython()) === null) context.skip('no Python with scikit-learn')
     expect((await studyOf(withPair(), 'capture-pairs', '--seeds', '1')).code).toBe(0)
@@ -266,7 +252,6 @@ describe('a study', () => {
     ['rows', /paper: expected the rows of aecho, /],
     ['plain-rows', /paper: expected the rows of aecho, /],
     ['support-guard', /paper: expected the rows of aecho, /],
-    ['pair-features', /pairs: expected the capture pairs/],
     ['capture-pairs', /pairs: expected the capture pairs/],
     ['week', /week: cannot read it: no such file/],
     ['watch', /devices\.json: cannot read it: no such file/],

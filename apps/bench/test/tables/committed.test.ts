@@ -18,7 +18,7 @@ it('the committed tables are what the committed trials give', () => {
   // each file of measurements has its page
   for (const file of readdirSync(results).filter(
     (name) =>
-      /^(machines|peers|peers-speed|sweep-.*)\.jsonl$|^embeddings\.json$/.test(name) ||
+      /^(machines|peers|peers-speed|sweep-.*)\.jsonl$/.test(name) ||
       STUDIES.some((study) => name === `${study.name}.json`),
   )) {
     expect([...pages.keys()]).toContain(file.replace(/\.jsonl?$/, '.md'))
