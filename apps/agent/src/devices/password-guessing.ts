@@ -1,10 +1,12 @@
 /**
- * PasswordGuessing: connections of a new peer to one service of a device, as when passwords are guessed.
+ * PasswordGuessing: connections of a peer that never used this service of a device, within WINDOW_MICROS of the first.
  *
- * They are counted within WINDOW_MICROS of the first, and reported at a number and at each four times that number. The table is
- * bounded: what began first makes room. Time is the packets'.
+ * A login service is reported at a number of connections and at each four times that number, a web service once: a browser opens 30
+ * connections in a second, and an app polls a bridge up to 24 times a minute (18 captures of data/watch), so only minutes of more say
+ * something. The table is bounded: the oldest entry makes room. Time is the packets'.
  */
 import { type FlowRecord, protocolName } from '@oddflow/flows'
+import { spanText } from '../incidents/sentences.js'
 import { isConnection } from './contacts.js'
 
 interface PasswordGuessing {
@@ -25,22 +27,28 @@ interface PasswordGuessing {
   clockSet(): void
 }
 
-const WINDOW_MICROS = 600_000_000
-/** Connections of a peer that is new to the service; MANY to a web service, and to a login service while all peers are new. */
+const MINUTE = 60_000_000
+const WINDOW_MICROS = 10 * MINUTE
+/** Connections to a login service; MANY while all peers are new. */
 const GUESSES = 5
 const MANY_GUESSES = 24
+/** Minutes of the window, each with so many connections to a web service. */
+const WEB_MINUTES = 5
+const WEB_GUESSES_PER_MINUTE = 60
 const LOUDER = 4
 const MAXIMUM_COUNTS = 512
 const TCP = 6
 /** FTP, SSH, Telnet, SMB, databases, remote desktops. */
 const LOGIN_PORTS = [21, 22, 23, 445, 2222, 2323, 3306, 3389, 5432, 5900]
-/** Pages ask for passwords, and programs poll: only many connections say something. */
 const WEB_PORTS = [80, 443, 8000, 8080, 8443]
 
 interface Count {
   readonly beganMicros: number
   connections: number
+  /** Reported at this number of connections to a login service. */
   next: number
+  /** By minute of the window. */
+  readonly ofMinute: number[]
 }
 
 export function createPasswordGuessing(
@@ -48,22 +56,14 @@ export function createPasswordGuessing(
 ): PasswordGuessing {
   /** By device, port and peer. */
   const counts = new Map<string, Count>()
-  /** Where the number is to be reported. */
-  const countIn = (key: string, atMicros: number, least: number, isOpened: boolean): Count | null => {
-    let count = counts.get(key)
-    if (count !== undefined && Math.abs(atMicros - count.beganMicros) >= WINDOW_MICROS) {
-      counts.delete(key)
-      count = undefined
-    }
-    if (count === undefined) {
-      if (!isOpened) return null
-      if (counts.size >= MAXIMUM_COUNTS) counts.delete(counts.keys().next().value as string)
-      count = { beganMicros: atMicros, connections: 0, next: least }
-      counts.set(key, count)
-    }
-    count.connections++
-    if (count.connections < count.next) return null
-    count.next *= LOUDER
+  const countOf = (key: string, atMicros: number, least: number, isOpened: boolean): Count | null => {
+    const known = counts.get(key)
+    if (known !== undefined && Math.abs(atMicros - known.beganMicros) < WINDOW_MICROS) return known
+    counts.delete(key)
+    if (!isOpened) return null
+    if (counts.size >= MAXIMUM_COUNTS) counts.delete(counts.keys().next().value as string)
+    const count = { beganMicros: atMicros, connections: 0, next: least, ofMinute: [] }
+    counts.set(key, count)
     return count
   }
   return {
@@ -73,16 +73,32 @@ export function createPasswordGuessing(
       const isLogin = LOGIN_PORTS.includes(responderPort)
       // a hub that polls another by the web is no news while an agent takes stock (41 of 917 captures)
       if (!isLogin && !(isNews && isKnown && WEB_PORTS.includes(responderPort))) return
-      const least = isLogin && isNews ? GUESSES : MANY_GUESSES
-      const count = countIn(`${device} ${responderPort} ${initiator}`, startMicros, least, isNewContact)
+      const least = isNews ? GUESSES : MANY_GUESSES
+      const count = countOf(`${device} ${responderPort} ${initiator}`, startMicros, least, isNewContact)
       if (count === null) return
+      count.connections++
+      if (!(isLogin ? isLouder(count) : isSustained(count, startMicros))) return
       const service = `${protocolName(protocol)} port ${responderPort}`
-      const seconds = Math.max(1, Math.round((startMicros - count.beganMicros) / 1e6))
+      const span = spanText(startMicros - count.beganMicros)
       onGuessing(
         record,
-        `${responder} had ${count.connections} connections (${service}) in ${seconds} s from ${initiator}, which had never used this service: possible password guessing`,
+        `${responder} had ${count.connections} connections (${service}) in ${span} from ${initiator}, which had never used this service: possible password guessing`,
       )
     },
     clockSet: () => counts.clear(),
   }
+}
+
+function isLouder(count: Count): boolean {
+  if (count.connections < count.next) return false
+  count.next *= LOUDER
+  return true
+}
+
+/** True once: when the last of the minutes becomes a busy one. */
+function isSustained({ ofMinute, beganMicros }: Count, atMicros: number): boolean {
+  const minute = Math.max(0, Math.floor((atMicros - beganMicros) / MINUTE))
+  ofMinute[minute] = (ofMinute[minute] ?? 0) + 1
+  if (ofMinute[minute] !== WEB_GUESSES_PER_MINUTE) return false
+  return ofMinute.filter((connections) => connections >= WEB_GUESSES_PER_MINUTE).length === WEB_MINUTES
 }

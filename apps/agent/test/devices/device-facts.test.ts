@@ -648,14 +648,38 @@ describe('connections of a peer that is new to a service', () => {
     watch.verdict(flow(66, 23, 22, START, GUESS), false)
     for (let i = 0; i < 30; i++) watch.verdict(flow(66, 23, 22, START + DAY + i * SECOND, GUESS), false)
     for (let i = 0; i < 30; i++) watch.verdict(flow(67, 23, 22, START + i * HOUR, GUESS), false)
-    for (let i = 0; i < 23; i++) watch.verdict(flow(68, 23, 80, START + i * SECOND, GUESS), false)
+    expect(told.map(({ rule }) => rule)).not.toContain('password-guessing')
+  })
+
+  it('to a web service are reported once, after five minutes with 60 each', () => {
+    const { watch, told } = watchOf()
+    watch.verdict(flow(23, -1, 443, START, MANY), false)
+    for (let i = 0; i < 700; i++) watch.verdict(flow(66, 23, 443, START + i * SECOND, GUESS), false)
+    expect(told.filter(({ rule }) => rule === 'password-guessing')).toEqual([
+      expect.objectContaining({
+        fact: '192.168.0.23 had 300 connections (tcp port 443) in 5 min from 192.168.0.66, which had never used this service: possible password guessing',
+      }),
+    ])
+  })
+
+  it('to a web service are none of a browser, of a long page view or of an app that polls', () => {
+    const { watch, told } = watchOf()
+    watch.verdict(flow(23, -1, 443, START, MANY), false)
+    const web = (peer: number, atMicros: number) =>
+      watch.verdict(flow(peer, 23, 80, START + atMicros, GUESS), false)
+    // the parallel connections of a first visit; a page with thousands of pictures
+    for (let i = 0; i < 30; i++) web(66, i * 50_000)
+    for (let i = 0; i < 3000; i++) web(67, i * 80_000)
+    // an app that polls every 2.5 s, with 46 connections in its first minute
+    for (let i = 0; i < 22; i++) web(68, i * 50_000)
+    for (let i = 0; i < 230; i++) web(68, i * 2.5 * SECOND)
     expect(told.map(({ rule }) => rule)).not.toContain('password-guessing')
   })
 
   it('of a gateway that is no known device are reported for a login service, and none for its pages', () => {
     const { watch, told } = watchOf()
     watch.verdict(flow(66, -1, 443, START, MANY), false)
-    for (let i = 0; i < 30; i++) watch.verdict(flow(66, 1, 80, START + i * SECOND, GUESS), false)
+    for (let i = 0; i < 400; i++) watch.verdict(flow(66, 1, 80, START + i * SECOND, GUESS), false)
     expect(told.map(({ rule }) => rule)).not.toContain('password-guessing')
     for (let i = 0; i < 8; i++) watch.verdict(flow(66, 1, 22, START + i * SECOND, GUESS), false)
     expect(told.filter(({ rule }) => rule === 'password-guessing')).toEqual([
@@ -671,26 +695,26 @@ describe('connections of a peer that is new to a service', () => {
     for (let i = 0; i < 30; i++) watch.verdict(flow(66, 23, 80, START + i * 30 * SECOND, GUESS), false)
     // its first own connection
     watch.verdict(flow(23, -1, 443, START + HOUR, MANY), false)
-    for (let i = 0; i < 30; i++) watch.verdict(flow(66, 23, 80, START + HOUR + i * SECOND, GUESS), false)
+    for (let i = 0; i < 400; i++) watch.verdict(flow(66, 23, 80, START + HOUR + i * SECOND, GUESS), false)
     expect(told.map(({ rule }) => rule)).not.toContain('password-guessing')
-    for (let i = 0; i < 30; i++) watch.verdict(flow(67, 23, 80, START + HOUR + i * SECOND, GUESS), false)
+    for (let i = 0; i < 400; i++) watch.verdict(flow(67, 23, 80, START + HOUR + i * SECOND, GUESS), false)
     expect(told.map(({ rule }) => rule)).toContain('password-guessing')
   })
 })
 
 describe('an agent that takes stock', () => {
   const GUESS = { initiatorPackets: 12, responderPackets: 12, initiatorTcpFlags: 27, responderTcpFlags: 27 }
-  const told = (connections: number, port: number) => {
+  const told = (connections: number, port: number, everyMicros = 10_000) => {
     const { watch, told } = watchOf({ inventoryMinutes: 60 })
     watch.verdict(flow(23, -1, 443, START, MANY), false)
-    for (let i = 0; i < connections; i++) watch.verdict(flow(66, 23, port, START + 10_000 * i, GUESS), false)
+    for (let i = 0; i < connections; i++) watch.verdict(flow(66, 23, port, START + everyMicros * i, GUESS), false)
     return told.map(({ rule }) => rule)
   }
 
   it('reports guessed passwords of a login service from 24 connections on, but no polling of a web service', () => {
     expect(told(23, 22)).toEqual([])
     expect(told(24, 22)).toEqual(['password-guessing'])
-    expect(told(300, 80)).toEqual([])
+    expect(told(300, 80, SECOND)).toEqual([])
   })
 })
 it('what the first new device of a run does is news from its first flow on', () => {
