@@ -34,6 +34,8 @@ interface DeviceFacts {
   /** Packets as they came; borrowed. */
   packets(frames: FrameBatch, packets: PacketBatch): void
   advance(nowMicros: number): void
+  /** No packet comes any more: a flood that waits for its confirmation is reported. */
+  inputEnded(): void
   /** The packets' clock was set by so much. */
   clockSet(byMicros: number): void
   report(): FactsReport
@@ -127,8 +129,10 @@ export function createDeviceFacts(sources: FactSources): DeviceFacts {
     },
     advance(nowMicros) {
       spreads.advance(nowMicros)
+      requestFloods.advance(nowMicros)
       contacts.advance(nowMicros)
     },
+    inputEnded: () => requestFloods.advance(Number.POSITIVE_INFINITY),
     clockSet(byMicros) {
       spreads.clockSet(byMicros)
       guessing.clockSet()

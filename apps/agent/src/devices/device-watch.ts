@@ -265,6 +265,10 @@ export class DeviceWatch {
     }
   }
 
+  inputEnded(): void {
+    this.#facts.inputEnded()
+  }
+
   /** As of DeviceTable. */
   clockSet(byMicros: number, state?: DeviceState): void {
     this.table.clockSet(byMicros, state)

@@ -15,12 +15,17 @@ const [TCP, UDP] = [6, 17]
  * RequestFloods: requests to one service of a device that become no connection.
  *
  * A request is a TCP SYN, or the first UDP packet between two ends. It is taken back when TCP data or a FIN passes between the two ends,
- * or when the service answers by UDP. A client has one open request for each of its ports, however often it sends it.
+ * or when the service answers by UDP. A client has one open request for each of its ports, however often it sends it, and one for all
+ * that the service refuses (RST): clients try again while a server restarts.
  */
 
-/** Reported at this number of open requests within WINDOW_MICROS of the first, and at each four times that number. */
+/** Looked at when so many requests are open within the window, and at each four times that number. */
 const FLOOD = 512
+/** A flood is reported if they are still open after this time: many honest clients may connect within milliseconds. */
+const CONFIRM_MICROS = 1_000_000
 const WINDOW_MICROS = 60_000_000
+/** A program that logs by UDP gets no answer, and may use a new port for each message. */
+const UDP_WINDOW_MICROS = 10_000_000
 const MAXIMUM_SERVICES = 512
 /** Of one service: more are not counted. */
 const MAXIMUM_OF_SERVICE = 8192
@@ -32,14 +37,18 @@ const PAIRS = 8192
 
 interface Service {
   readonly beganMicros: number
-  /** Hashes of the clients' ends. */
-  readonly open: Set<number>
+  readonly windowMicros: number
+  /** By the hash of the client's end: whole microseconds from beganMicros to the request. */
+  readonly open: Map<number, number>
   next: number
+  /** Of the request that reached `next`; null unless a flood waits for its confirmation. */
+  reached: FlowRecord | null
 }
 
 export interface RequestFloods {
   /** Packets as they came; borrowed. */
   packets(packets: PacketBatch): void
+  advance(nowMicros: number): void
   /** The packets' clock was set: what was counted so far is not compared with what comes. */
   clockSet(): void
 }
@@ -58,58 +67,97 @@ export function createRequestFloods({ isToHost, onFlood }: RequestFloodsOptions)
   /** Hashes of pairs, by their last bits: an answer, or a further packet, is no request. */
   const pairs = new Int32Array(PAIRS)
   let requests = 0
+  /** When the next confirmation is due. */
+  let dueMicros = Number.POSITIVE_INFINITY
 
+  const tell = (service: Service, count: number): void => {
+    const record = service.reached as FlowRecord
+    while (service.next <= count) service.next *= LOUDER
+    service.reached = null
+    const responder = formatAddress(record.responderAddress, 0, record.ipVersion)
+    const what = `${count} requests (${protocolName(record.protocol)} port ${record.responderPort})`
+    const span = spanText(record.startMicros - service.beganMicros)
+    onFlood(record, `${responder} received ${what} in ${span} that did not become connections`)
+  }
+  /** A service with fewer open requests is looked at again with its next one. */
+  const confirm = (nowMicros: number): void => {
+    dueMicros = Number.POSITIVE_INFINITY
+    for (const service of services.values()) {
+      if (service.reached === null) continue
+      const { startMicros } = service.reached
+      if (nowMicros < startMicros + CONFIRM_MICROS) {
+        dueMicros = Math.min(dueMicros, startMicros + CONFIRM_MICROS)
+        continue
+      }
+      let count = 0
+      for (const micros of service.open.values()) if (micros <= startMicros - service.beganMicros) count++
+      if (count >= service.next) tell(service, count)
+      else service.reached = null
+    }
+  }
   const remove = (key: number): void => {
     requests -= services.get(key)?.open.size ?? 0
     if (services.delete(key)) places[key & (PLACES - 1)]--
   }
-  /** For one more request to the service of this key: of floods that were told, the largest counts afresh rather than that others go. */
+  /** For one more request to the service of this key: the largest flood counts again from 0 before other services go. */
   const makeRoom = (kept: number, atMicros: number): void => {
     while (services.size > MAXIMUM_SERVICES || requests >= MAXIMUM_REQUESTS) {
       let [least, fewest] = [kept, Number.POSITIVE_INFINITY]
-      let largest: Set<number> | null = null
-      for (const [key, { beganMicros, open }] of services) {
+      let largest: Service | null = null
+      for (const [key, service] of services) {
+        const { size } = service.open
         const isOther = key !== kept
-        if (isOther && isOver(beganMicros, atMicros)) {
+        if (isOther && isServiceOver(service, atMicros)) {
           remove(key)
           continue
         }
-        if (open.size >= Math.max(FLOOD, largest?.size ?? 0)) largest = open
-        if (isOther && open.size < fewest) [least, fewest] = [key, open.size]
+        if (size >= Math.max(FLOOD, largest?.open.size ?? 0)) largest = service
+        if (isOther && size < fewest) [least, fewest] = [key, size]
       }
       if (services.size > MAXIMUM_SERVICES) remove(least)
       else if (requests >= MAXIMUM_REQUESTS && largest !== null) {
-        requests -= largest.size
-        largest.clear()
+        // a table that is full of open requests confirms it
+        if (largest.reached !== null) tell(largest, largest.open.size)
+        requests -= largest.open.size
+        largest.open.clear()
       } else if (requests >= MAXIMUM_REQUESTS) remove(least)
     }
   }
   const noteRequest = (packets: PacketBatch, i: number, client: number, key: number): void => {
     const atMicros = packets.timestampMicros[i]
     const known = services.get(key)
-    if (known !== undefined && isOver(known.beganMicros, atMicros)) remove(key)
+    if (known !== undefined && isServiceOver(known, atMicros)) remove(key)
     let service = services.get(key)
     if (service === undefined) {
       if (!isToHost(packets, i)) return
-      service = { beganMicros: atMicros, open: new Set(), next: FLOOD }
+      const windowMicros = packets.protocol[i] === UDP ? UDP_WINDOW_MICROS : WINDOW_MICROS
+      service = { beganMicros: atMicros, windowMicros, open: new Map(), next: FLOOD, reached: null }
       services.set(key, service)
       places[key & (PLACES - 1)]++
     }
     const { open, beganMicros } = service
-    if (open.has(client) || open.size >= MAXIMUM_OF_SERVICE) return
-    makeRoom(key, atMicros)
-    open.add(client)
-    requests++
-    if (open.size < service.next) return
-    service.next *= LOUDER
-    const record = recordOfPacket(packets, i)
-    const responder = formatAddress(record.responderAddress, 0, record.ipVersion)
-    const what = `${open.size} requests (${protocolName(record.protocol)} port ${record.responderPort})`
-    const span = spanText(atMicros - beganMicros)
-    onFlood(record, `${responder} received ${what} in ${span} that did not become connections`)
+    if (!open.has(client) && open.size < MAXIMUM_OF_SERVICE) {
+      makeRoom(key, atMicros)
+      open.set(client, Math.floor(atMicros - beganMicros))
+      requests++
+    }
+    if (open.size < service.next || service.reached !== null) return
+    service.reached = recordOfPacket(packets, i)
+    dueMicros = Math.min(dueMicros, atMicros + CONFIRM_MICROS)
   }
   const takeBack = (client: number, key: number): void => {
     if (places[key & (PLACES - 1)] > 0 && services.get(key)?.open.delete(client) === true) requests--
+  }
+  /** The service of a packet refuses its client. */
+  const noteRefusal = (packets: PacketBatch, i: number, client: number, key: number): void => {
+    if (places[key & (PLACES - 1)] === 0) return
+    const open = services.get(key)?.open
+    const micros = open?.get(client)
+    if (open === undefined || micros === undefined) return
+    const host = endpointHash(packets.destinationAddress, 4 * i, 0, TCP)
+    open.delete(client)
+    if (open.has(host)) requests--
+    else open.set(host, micros)
   }
   const noteUdp = (packets: PacketBatch, i: number, source: number, destination: number): void => {
     takeBack(destination, source)
@@ -126,25 +174,36 @@ export function createRequestFloods({ isToHost, onFlood }: RequestFloodsOptions)
         if ((protocol !== TCP && protocol !== UDP) || of.status[i] !== PACKET_OK) continue
         const flags = of.tcpFlags[i]
         const isRequest = (flags & (SYN | ACK)) === SYN
+        const isRefusal = (flags & RST) !== 0
         const isUsed = (flags & (SYN | RST)) === 0 && (of.payloadBytes[i] > 0 || (flags & FIN) !== 0)
-        if (protocol === TCP && !isRequest && (!isUsed || services.size === 0)) continue
+        if (protocol === TCP && !isRequest && ((!isUsed && !isRefusal) || services.size === 0)) continue
         if (Number.isNaN(of.timestampMicros[i])) continue
+        if (of.timestampMicros[i] >= dueMicros) confirm(of.timestampMicros[i])
         const source = endpointHash(of.sourceAddress, 4 * i, of.sourcePort[i], protocol)
         const destination = endpointHash(of.destinationAddress, 4 * i, of.destinationPort[i], protocol)
         if (protocol === UDP) noteUdp(of, i, source, destination)
         else if (isRequest) noteRequest(of, i, source, destination)
+        else if (isRefusal) noteRefusal(of, i, destination, source)
         else {
           takeBack(source, destination)
           takeBack(destination, source)
         }
       }
     },
+    advance(nowMicros) {
+      if (nowMicros >= dueMicros) confirm(nowMicros)
+    },
     clockSet() {
       services.clear()
       places.fill(0)
       requests = 0
+      dueMicros = Number.POSITIVE_INFINITY
     },
   }
+}
+
+function isServiceOver({ beganMicros, windowMicros, reached }: Service, atMicros: number): boolean {
+  return reached === null && Math.abs(atMicros - beganMicros) >= windowMicros
 }
 
 /** What is counted since then. */

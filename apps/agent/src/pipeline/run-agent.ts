@@ -102,6 +102,7 @@ async function runWith(
     )
     for (const line of input.warnings()) log.warn(line)
     upkeep.warnOfPackets()
+    run.alerting.devices?.inputEnded()
     if (!settings.once && !stop.aborted) {
       log.info('the input has ended; waiting for a signal to stop')
       path.flush()

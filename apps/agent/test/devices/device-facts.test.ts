@@ -707,7 +707,8 @@ describe('an agent that takes stock', () => {
   const told = (connections: number, port: number, everyMicros = 10_000) => {
     const { watch, told } = watchOf({ inventoryMinutes: 60 })
     watch.verdict(flow(23, -1, 443, START, MANY), false)
-    for (let i = 0; i < connections; i++) watch.verdict(flow(66, 23, port, START + everyMicros * i, GUESS), false)
+    for (let i = 0; i < connections; i++)
+      watch.verdict(flow(66, 23, port, START + everyMicros * i, GUESS), false)
     return told.map(({ rule }) => rule)
   }
 
