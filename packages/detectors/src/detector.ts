@@ -1,13 +1,13 @@
 import type { Matrix, Rng } from '@oddflow/core'
 import type { HeldOutScores } from './calibration/held-out.js'
 import type { Fields } from './fields.js'
+import type { SharedWork } from './fit-rows.js'
 import type { DetectorModel, FitReport, MixtureModel } from './model.js'
 import type { ModelFileParts, ModelFileReader } from './model-file/layout.js'
 import type { OptionName, OptionReader } from './options.js'
 import type { CheckedParameters } from './parameters.js'
 import type { ScalerModel } from './scaler.js'
 import type { Scorer, ScorerOptions } from './scorer.js'
-import type { SharedWork } from './shared-work.js'
 
 /**
  * DetectorDefinition: everything that the rest of OddFlow knows about a detector.

@@ -1,11 +1,19 @@
-/** One fit of one detector, and its arguments. */
-import { ArgumentError, type Matrix, type MatrixLike, type Rng } from '@oddflow/core'
+/** One fit of one detector: its arguments, the check of its rows, and the work that several fits share. */
+import {
+  ArgumentError,
+  asMatrix,
+  checkFinite,
+  DataError,
+  MAXIMUM_DIMENSION,
+  type Matrix,
+  type MatrixLike,
+  type Rng,
+} from '@oddflow/core'
 import type { HeldOutScores } from './calibration/held-out.js'
 import type { DetectorFit, FitStage } from './detector.js'
 import type { DetectorModel } from './model.js'
 import { type CheckedParameters, checkExplicitSizes, storedParameters } from './parameters.js'
 import { constantColumns } from './scaler.js'
-import type { SharedWork } from './shared-work.js'
 
 /** How far a fit has come. */
 export interface FitProgress {
@@ -101,4 +109,75 @@ function notesOn(rows: Matrix, categoryColumn: number | null, shared: SharedWork
     const constant = constantColumns(rows, categoryColumn)
     return constant > 0 ? [`${constant} of ${rows.cols} columns are constant in the training rows`] : []
   })
+}
+
+// ---- training rows
+
+/**
+ * Throws ArgumentError for rows that are not finite numbers, and DataError for rows that teach nothing: equal ones,
+ * unless `mayBeEqual`, or a category column alone.
+ */
+export function checkedTrainingRows(
+  rows: Matrix | MatrixLike,
+  mayBeEqual = false,
+  categoryColumn: number | null = null,
+): Matrix {
+  const matrix = asMatrix(rows)
+  if (matrix.rows < 2) {
+    throw new DataError(`rows: at least 2 are needed to learn from, found ${matrix.rows}`, 'rows')
+  }
+  if (matrix.cols < 1 || matrix.cols > MAXIMUM_DIMENSION) {
+    throw new ArgumentError(
+      `rows: expected from 1 to ${MAXIMUM_DIMENSION} columns, found ${matrix.cols}`,
+      'rows',
+    )
+  }
+  checkFinite(matrix, 'rows')
+  if (!mayBeEqual && areRowsEqual(matrix, categoryColumn)) {
+    throw new DataError(
+      'all training rows are equal, and one point is nothing to learn from: train on rows that differ',
+      'rows',
+    )
+  }
+  return matrix
+}
+
+function areRowsEqual({ cols, data }: Matrix, categoryColumn: number | null): boolean {
+  for (let at = cols; at < data.length; at++) {
+    if (data[at] !== data[at - cols] && at % cols !== categoryColumn) return false
+  }
+  return true
+}
+
+// ---- shared work
+
+/**
+ * Reuses work between fits to the same rows.
+ *
+ * A parameter search fits the same rows with the same Rng many times. Pair distances do not depend on the quantile, and
+ * embedded rows do not depend on the number of components. `once` keeps the latest value of each kind while its inputs
+ * stay the same. A step uses only forks of the Rng, so a kept value equals a recomputed one, bit for bit.
+ */
+export interface SharedWork {
+  /** Bandwidth quantiles that later fits will need, so one pass over the pairs finds them all. */
+  readonly quantiles: readonly number[]
+  /** The value of `make`, or the previous one if `inputs` are the same (Object.is, element by element). */
+  once<T>(kind: string, inputs: readonly unknown[], make: () => T): T
+}
+
+/** For a single fit. */
+export const NOTHING_SHARED: SharedWork = { quantiles: [], once: (_kind, _inputs, make) => make() }
+
+export function createSharedWork(quantiles: readonly number[]): SharedWork {
+  const kept = new Map<string, { readonly inputs: readonly unknown[]; readonly value: unknown }>()
+  return {
+    quantiles,
+    once<T>(kind: string, inputs: readonly unknown[], make: () => T): T {
+      const found = kept.get(kind)
+      if (found?.inputs.every((input, i) => Object.is(input, inputs[i]))) return found.value as T
+      const value = make()
+      kept.set(kind, { inputs, value })
+      return value
+    },
+  }
 }

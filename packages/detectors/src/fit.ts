@@ -6,18 +6,19 @@
  * requests that were not met exactly.
  */
 import type { Matrix, MatrixLike, Rng } from '@oddflow/core'
-import { checkedTrainingRows } from './checked-rows.js'
 import {
   checkedCategoryColumn,
+  checkedTrainingRows,
+  createSharedWork,
   type FitOptions,
   fitChecked,
   type HeldOutFit,
+  NOTHING_SHARED,
   type RowOrigin,
 } from './fit-rows.js'
 import type { DetectorModel, ModelOf } from './model.js'
 import type { CheckedParameters } from './parameters.js'
 import { FITS } from './registry.js'
-import { createSharedWork, NOTHING_SHARED } from './shared-work.js'
 
 export type { FitStage } from './detector.js'
 export type { FitOptions, FitProgress, HeldOutFit, RowOrigin } from './fit-rows.js'

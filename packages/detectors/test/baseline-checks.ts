@@ -4,7 +4,7 @@
 import { ArgumentError, createRng, DataError, type Matrix, matrixOf, type Rng } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { checkedTrainingRows } from '../src/checked-rows.js'
+import { checkedTrainingRows } from '../src/fit-rows.js'
 import { clusteredRows, novelRows } from './rows.js'
 
 export interface Baseline<Model, Workspace> {

@@ -7,7 +7,7 @@ import {
   squaredDistance,
   squaredDistanceToBox,
 } from '@oddflow/linalg'
-import { checkWhole } from '../checked-rows.js'
+import { wholeAt } from '../fields.js'
 
 /**
  * The nearest denser point: of all points with a smaller radius the nearest, with the lowest index on ties.
@@ -223,7 +223,7 @@ export function quickShiftPlusPlus(
   const n = points.rows
   if (n === 0 || points.cols === 0) throw new ArgumentError('points: expected at least one', 'points')
   checkFinite(points, 'points')
-  checkWhole('neighbours', neighbours, 1, n)
+  wholeAt(neighbours, 'neighbours', 1, n)
   const tree = createKdTree(points)
   const nearest = neighbourRadii(
     tree,

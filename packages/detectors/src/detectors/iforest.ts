@@ -10,9 +10,8 @@ import {
   type Rng,
   sampleWithoutReplacement,
 } from '@oddflow/core'
-import type { Fitted } from '../checked-rows.js'
 import type { FitContext } from '../detector.js'
-import { fitStandalone, standalone } from '../families/standalone.js'
+import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { failField, fieldsAt, int32At, literalAt, numbersAt, wholeAt } from '../fields.js'
 import type { IforestModel } from '../model.js'
 import { int32Tensor, vectorTensor } from '../model-file/layout.js'

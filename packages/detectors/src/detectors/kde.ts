@@ -11,17 +11,16 @@ import {
   takeRows,
 } from '@oddflow/core'
 import { DISTANCE_TILE_ROWS, kernelExponentFactor, logSumExp, squaredDistancesOfRows } from '@oddflow/linalg'
-import type { Fitted } from '../checked-rows.js'
 import type { FitContext } from '../detector.js'
 import { chooseBandwidth } from '../embedding/bandwidth.js'
 import { bandwidthFact } from '../families/embedded.js'
-import { fitStandalone, standalone } from '../families/standalone.js'
+import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { bandwidthAt, fieldsAt, literalAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
+import { NOTHING_SHARED, type SharedWork } from '../fit-rows.js'
 import type { KdeModel } from '../model.js'
 import { matrixTensor } from '../model-file/layout.js'
 import { BANDWIDTH_OPTIONS } from '../options.js'
 import type { KdeParameters } from '../parameters.js'
-import { NOTHING_SHARED, type SharedWork } from '../shared-work.js'
 
 /**
  * Kernel density estimation (Rosenblatt 1956, Parzen 1962): one Gaussian on each training row, or on a random sample.

@@ -12,10 +12,9 @@ import {
   simdKernels,
   squaredDistancesOfRows,
 } from '@oddflow/linalg'
-import type { Fitted } from '../checked-rows.js'
 import type { FitContext } from '../detector.js'
 import { chooseLandmarks, landmarkNotes } from '../embedding/landmarks.js'
-import { fitStandalone, standalone } from '../families/standalone.js'
+import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { fieldsAt, literalAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
 import type { NearestModel } from '../model.js'
 import { matrixTensor } from '../model-file/layout.js'

@@ -16,13 +16,8 @@ import {
 import type { Fields } from '../fields.js'
 import type { OcsvmModel } from '../model.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
-import {
-  createOneClassSvmWorkspace,
-  fitOneClassSvm,
-  type OneClassSvmModel,
-  type SvmKernel,
-  scoreOneClassSvm,
-} from '../one-class-svm/index.js'
+import { fitOneClassSvm, type OneClassSvmModel, type SvmKernel } from '../one-class-svm/fit.js'
+import { createOneClassSvmWorkspace, scoreOneClassSvm } from '../one-class-svm/score.js'
 import { BANDWIDTH_OPTIONS, badOption, type OptionReader } from '../options.js'
 import type { OcsvmParameters } from '../parameters.js'
 import { fitScaledRows } from '../scaler.js'

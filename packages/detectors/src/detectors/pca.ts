@@ -4,9 +4,8 @@
 
 import { createMatrix, DataError, type Matrix } from '@oddflow/core'
 import { matrixTimesVector, symmetricEigen } from '@oddflow/linalg'
-import { checkWhole, type Fitted } from '../checked-rows.js'
 import type { FitContext } from '../detector.js'
-import { fitStandalone, standalone } from '../families/standalone.js'
+import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { failField, fieldsAt, literalAt, matrixAt, numbersAt, wholeAt } from '../fields.js'
 import type { PcaModel } from '../model.js'
 import { matrixTensor, vectorTensor } from '../model-file/layout.js'
@@ -60,7 +59,7 @@ export function fitPrincipalComponents(
       'rows',
     )
   }
-  if (asked !== null) checkWhole('components', asked, 1, dimension - 1)
+  if (asked !== null) wholeAt(asked, 'components', 1, dimension - 1)
   const mean = columnMeans(rows)
   const covariance = covarianceMatrix(rows, mean)
   let total = 0

@@ -7,9 +7,9 @@
  */
 import { DataError, type Matrix, type Rng } from '@oddflow/core'
 import { equalPairShare, kernelExponentFactor, pairDistanceQuantiles } from '@oddflow/linalg'
+import { NOTHING_SHARED, type SharedWork } from '../fit-rows.js'
 import { CONSTANTS, OPTIONS } from '../options.js'
 import type { QuantileCompat } from '../parameters.js'
-import { NOTHING_SHARED, type SharedWork } from '../shared-work.js'
 
 interface Bandwidth {
   readonly bandwidth: number

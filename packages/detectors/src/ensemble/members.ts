@@ -10,7 +10,6 @@ import {
   takeRows,
 } from '@oddflow/core'
 import type { Folds, SurpriseCurve, SurpriseWeights } from '../calibration/held-out.js'
-import { checkedTrainingRows } from '../checked-rows.js'
 import type { DetectorDefinition, DetectorFit, FindDetector, MemberName, ModelFact } from '../detector.js'
 import {
   type ColumnHistograms,
@@ -27,7 +26,7 @@ import {
 import { createLandmarkSquares, nearestDistance, SQUARES_TILE_ROWS } from '../detectors/nearest.js'
 import { farthestFirstRows } from '../embedding/landmarks.js'
 import { type Fields, failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from '../fields.js'
-import { fitChecked } from '../fit-rows.js'
+import { checkedTrainingRows, fitChecked, NOTHING_SHARED } from '../fit-rows.js'
 import { checkModelBy } from '../model-checks.js'
 import {
   type ModelFileParts,
@@ -37,7 +36,6 @@ import {
 } from '../model-file/layout.js'
 import { OptionReader } from '../options.js'
 import type { EnsembleParameters } from '../parameters.js'
-import { NOTHING_SHARED } from '../shared-work.js'
 import {
   checkMagnitude,
   type DetectorMember,

@@ -12,7 +12,8 @@ import { FOREIGN_DISTANCE, LEAST_BIN_WIDTH, runsOf, viewWeights } from '../ensem
 import { packTypedMixture } from '../mixture/covariance-types.js'
 import { type Mixture, packMixture } from '../mixture/gaussian-mixture.js'
 import type { DetectorModel, EmbeddingModel, EnsembleModel, SupportGuardModel } from '../model.js'
-import { createOneClassSvmWorkspace, type OneClassSvmModel } from '../one-class-svm/index.js'
+import type { OneClassSvmModel } from '../one-class-svm/fit.js'
+import { createOneClassSvmWorkspace } from '../one-class-svm/score.js'
 import type { ScalerModel } from '../scaler.js'
 import { type CWriter, double } from './c-text.js'
 

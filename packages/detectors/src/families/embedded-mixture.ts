@@ -105,7 +105,7 @@ const QUICKSHIFT_CONSTANTS = [
 ] as const
 
 /** The definition of the detector with that name, embedding and start. */
-export function embeddedMixture(
+function embeddedMixture(
   name: EmbeddedMixtureName,
   summary: string,
   embeddingKind: EmbeddingParameters['kind'],
@@ -274,3 +274,35 @@ function checkReport(
     notes,
   }
 }
+
+// ---- the detectors
+
+/** KJL sketch, then a mixture with k given (paper, "Meta Procedures"). */
+export const ocKjl = embeddedMixture(
+  'oc-kjl',
+  'KJL sketch, Gaussian mixture of k components started by k-means++',
+  'kjl',
+  'k-means++',
+)
+
+/** QuickShift++ finds the number of components (paper, "Choice of k"). */
+export const ocKjlQs = embeddedMixture(
+  'oc-kjl-qs',
+  'KJL sketch, Gaussian mixture started from QuickShift++ clusters',
+  'kjl',
+  'quickshift++',
+)
+
+export const ocNystrom = embeddedMixture(
+  'oc-nystrom',
+  'Nyström embedding, Gaussian mixture of k components started by k-means++',
+  'nystrom',
+  'k-means++',
+)
+
+export const ocNystromQs = embeddedMixture(
+  'oc-nystrom-qs',
+  'Nyström embedding, Gaussian mixture started from QuickShift++ clusters',
+  'nystrom',
+  'quickshift++',
+)

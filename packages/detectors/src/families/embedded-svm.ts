@@ -28,13 +28,12 @@ import {
   vectorTensor,
 } from '../model-file/layout.js'
 import {
-  createOneClassSvmWorkspace,
   fitOneClassSvm,
   type OneClassSvmModel,
   type OneClassSvmReport,
   type SvmKernel,
-  scoreOneClassSvm,
-} from '../one-class-svm/index.js'
+} from '../one-class-svm/fit.js'
+import { createOneClassSvmWorkspace, scoreOneClassSvm } from '../one-class-svm/score.js'
 import type { OptionReader } from '../options.js'
 import type { EmbeddedSvmParameters, EmbeddingParameters } from '../parameters.js'
 import type { Scorer, ScorerOptions } from '../scorer.js'
@@ -184,7 +183,7 @@ function checkSvmReport(r: Fields, supportVectors: number): OneClassSvmReport {
   }
 }
 
-export function embeddedSvm(
+function embeddedSvm(
   name: EmbeddedSvmName,
   summary: string,
   embeddingKind: EmbeddingParameters['kind'],
@@ -311,3 +310,13 @@ export function fitEmbeddedSvm(
 function scoresOf(svm: OneClassSvmModel, embedded: Matrix): Float64Array {
   return scoreOneClassSvm(svm, embedded, new Float64Array(embedded.rows), createOneClassSvmWorkspace(svm))
 }
+
+// ---- the detectors
+
+export const ocKjlSvm = embeddedSvm('oc-kjl-svm', 'KJL sketch, linear one-class SVM', 'kjl')
+
+export const ocNystromSvm = embeddedSvm(
+  'oc-nystrom-svm',
+  'Nyström embedding, linear one-class SVM',
+  'nystrom',
+)

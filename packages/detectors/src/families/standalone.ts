@@ -4,16 +4,21 @@
  * The algorithm is a module with its own model; this adds a scaler, a report and a place in the model file.
  */
 import type { Matrix, Rng } from '@oddflow/core'
-import type { Fitted } from '../checked-rows.js'
 import type { DetectorDefinition, DetectorName, FitContext, ModelFact, ModelHead } from '../detector.js'
 import { type Fields, failField } from '../fields.js'
+import type { SharedWork } from '../fit-rows.js'
 import type { DetectorModel, FitReport, ModelFrame } from '../model.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
 import type { ConstantName, OptionName, OptionReader } from '../options.js'
 import type { ParametersOf } from '../parameters.js'
 import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer, type ScorerOptions } from '../scorer.js'
-import type { SharedWork } from '../shared-work.js'
+
+/** A model, and one sentence for each request that was not met exactly. */
+export interface Fitted<Model> {
+  readonly model: Model
+  readonly notes: readonly string[]
+}
 
 interface StandaloneAlgorithm<Name extends DetectorName, Part, Workspace> {
   readonly name: Name

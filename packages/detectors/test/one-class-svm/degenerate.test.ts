@@ -1,13 +1,8 @@
 /** Data and options at their edges: a defined result or a typed error, never NaN. */
 import { DataError, type Matrix, matrixFromRows, matrixOf } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import {
-  createOneClassSvmWorkspace,
-  fitOneClassSvm,
-  type OneClassSvmOptions,
-  type SvmKernel,
-  scoreOneClassSvm,
-} from '../../src/one-class-svm/index.js'
+import { fitOneClassSvm, type OneClassSvmOptions, type SvmKernel } from '../../src/one-class-svm/fit.js'
+import { createOneClassSvmWorkspace, scoreOneClassSvm } from '../../src/one-class-svm/score.js'
 import { clusteredRows } from '../rows.js'
 
 const rbf: SvmKernel = { kind: 'rbf', bandwidth: 2 }

@@ -13,11 +13,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeNpy, decodeNpyMatrix, matrixOf } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import {
-  createOneClassSvmWorkspace,
-  fitOneClassSvm,
-  scoreOneClassSvm,
-} from '../../src/one-class-svm/index.js'
+import { fitOneClassSvm } from '../../src/one-class-svm/fit.js'
+import { createOneClassSvmWorkspace, scoreOneClassSvm } from '../../src/one-class-svm/score.js'
 import { expectClose } from '../close.js'
 import { readTestJson } from '../read-json.js'
 import { goldenAbsent, readGolden, sharedFolder } from '../shared.js'

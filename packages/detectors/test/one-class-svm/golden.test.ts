@@ -2,13 +2,12 @@
 import { type Matrix, matrixFromRows } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
 import {
-  createOneClassSvmWorkspace,
   fitOneClassSvm,
   type OneClassSvmModel,
   type OneClassSvmOptions,
   type SvmKernel,
-  scoreOneClassSvm,
-} from '../../src/one-class-svm/index.js'
+} from '../../src/one-class-svm/fit.js'
+import { createOneClassSvmWorkspace, scoreOneClassSvm } from '../../src/one-class-svm/score.js'
 import { expectClose } from '../close.js'
 import { goldenAbsent, readGolden } from '../shared.js'
 

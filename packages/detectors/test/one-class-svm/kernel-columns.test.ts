@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { fitOneClassSvm, type OneClassSvmOptions } from '../../src/one-class-svm/index.js'
+import { fitOneClassSvm, type OneClassSvmOptions } from '../../src/one-class-svm/fit.js'
 import { createKernelColumns, prepareKernel, svmKernelRows } from '../../src/one-class-svm/kernel.js'
 import { clusteredRows } from '../rows.js'
 

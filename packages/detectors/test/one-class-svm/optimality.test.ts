@@ -5,7 +5,7 @@
 import { type Matrix, matrixOf } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fitOneClassSvm, type SvmKernel } from '../../src/one-class-svm/index.js'
+import { fitOneClassSvm, type SvmKernel } from '../../src/one-class-svm/fit.js'
 import { clusteredRows } from '../rows.js'
 
 interface Problem {

@@ -1,12 +1,8 @@
 /** Scores: the same bits in any batch, nothing allocated per row. */
 import { type Matrix, matrixOf } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import {
-  createOneClassSvmWorkspace,
-  fitOneClassSvm,
-  type SvmKernel,
-  scoreOneClassSvm,
-} from '../../src/one-class-svm/index.js'
+import { fitOneClassSvm, type SvmKernel } from '../../src/one-class-svm/fit.js'
+import { createOneClassSvmWorkspace, scoreOneClassSvm } from '../../src/one-class-svm/score.js'
 import { clusteredRows, novelRows } from '../rows.js'
 
 describe('One-class SVM: scoring', () => {
