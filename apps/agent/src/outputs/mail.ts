@@ -9,7 +9,7 @@
 import * as v from 'valibot'
 import { systemClock } from '../input/clocks.js'
 import { ABORTED, orAborted, withinMillis } from '../pipeline/shutdown.js'
-import { type Message, messagesOf } from './message.js'
+import { adviceText, type Message, messagesOf } from './message.js'
 import {
   defineOutput,
   LOOPBACK,
@@ -170,9 +170,14 @@ function refusalOf(url: string, error: Error & { code?: string; responseCode?: n
   return isRefusal ? new RefusedError(message) : new Error(message)
 }
 
-function paragraphs({ title, time, summary, facts, incident }: Message): string {
-  const parts = [`${title}\n${time.slice(0, 19).replace('T', ' ')} UTC`, summary]
-  if (facts.length > 0) parts.push(facts.map((fact) => `- ${fact}`).join('\n'))
-  if (incident !== '') parts.push(`More: oddflow-agent incidents show ${incident.slice(0, 8)}`)
-  return parts.join('\n\n')
+function paragraphs(message: Message): string {
+  const { title, time, summary, facts, incident } = message
+  const parts = [
+    `${title}\n${time.slice(0, 19).replace('T', ' ')} UTC`,
+    summary,
+    facts.map((fact) => `- ${fact}`).join('\n'),
+    adviceText(message),
+    incident === '' ? '' : `More: oddflow-agent incidents show ${incident.slice(0, 8)}`,
+  ]
+  return parts.filter((part) => part !== '').join('\n\n')
 }

@@ -3,6 +3,7 @@
  * People get incidents, events about the agent itself, and alerts that belong to no incident.
  * Words may come from the network: control characters, marks that reorder text and links are taken out.
  */
+import { adviceOf } from '../page/texts.js'
 import type { AlertBatch } from '../spool/alert-log.js'
 
 export interface Message {
@@ -23,7 +24,9 @@ export interface Message {
   readonly device: string
   /** EVE's time. */
   readonly time: string
-  /** What has happened, and what sets it apart, a sentence each. */
+  /** What the reader can do; empty where the event is no incident, or one that is over. */
+  readonly advice: string
+  /** What the summary does not say of an incident, a sentence each. */
   readonly facts: readonly string[]
 }
 
@@ -34,6 +37,8 @@ interface Event {
     readonly id: string
     readonly rule: string
     readonly summary: string
+    /** A test incident (`doctor --try`). */
+    readonly test?: boolean
     readonly device?: EventDevice
     readonly names?: readonly { readonly name: string }[]
     /** Of an alert the id of its incident. */
@@ -77,10 +82,11 @@ export function messageOf(line: Uint8Array): Message | null {
       level: rule === 'recovered' || rule === 'overload-left' ? 'low' : 'medium',
       change: about === undefined ? 'notice' : 'alert',
       kind: rule,
+      advice: '',
       facts: [],
     }
   }
-  const { kind, change, level } = incident
+  const { kind, change, level, facts, reasons } = incident
   return {
     ...common,
     incident: incident.id,
@@ -88,7 +94,10 @@ export function messageOf(line: Uint8Array): Message | null {
     level,
     change,
     kind,
-    facts: [...incident.facts.map(({ fact }) => fact), ...incident.reasons].map(said),
+    advice: change === 'over' || oddflow.test === true ? '' : adviceOf(kind),
+    facts: [...facts.map(({ fact }) => fact), ...reasons]
+      .filter((each) => !oddflow.summary.includes(each))
+      .map(said),
   }
 }
 
@@ -114,9 +123,16 @@ export function plain(text: string): string {
     .slice(0, LONGEST)
 }
 
-/** "Camera (192.168.50.23) was contacted on 16 ports … [incident cb12ab34]" */
-export function sentenceOf({ summary, incident }: Message): string {
-  return incident === '' ? summary : `${summary} [incident ${incident.slice(0, 8)}]`
+/** "What to do: Find the scanning device. …"; empty where there is nothing to do. */
+export function adviceText({ advice }: Pick<Message, 'advice'>): string {
+  return advice === '' ? '' : `What to do: ${advice}`
+}
+
+/** "Camera (192.168.50.23) was contacted on 16 ports … What to do: … [incident cb12ab34]" */
+export function sentenceOf(message: Message): string {
+  const { summary, incident } = message
+  const id = incident === '' ? '' : `[incident ${incident.slice(0, 8)}]`
+  return [summary, adviceText(message), id].filter((part) => part !== '').join(' ')
 }
 
 export function messagesOf({ lines }: AlertBatch): Message[] {

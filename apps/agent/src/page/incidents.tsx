@@ -2,35 +2,10 @@
 import { useState } from 'preact/hooks'
 import type { AgentState, Incident, SectionProps } from './api.js'
 import { Buttons, List, useWidth } from './parts.js'
-import { countText, nameOf, numberText, timeOf } from './texts.js'
+import { adviceOf, countText, nameOf, numberText, timeOf, titleOf } from './texts.js'
 
 type Answer = 'snooze' | 'not-this-kind' | 'attack' | 'normal' | 'none'
 
-const KINDS: Readonly<Record<string, readonly [title: string, advice: string]>> = {
-  'address-taken': ['Address taken', 'Find out which of the two devices is yours, and disconnect the other.'],
-  'password-guessing': [
-    'Password guessing',
-    'Disconnect the guessing device if you do not know it, and change the password of the other.',
-  ],
-  'dns-tunnel': [
-    'DNS tunnel',
-    'Disconnect the device, and find out which program on it sends these DNS queries.',
-  ],
-  upload: [
-    'Upload',
-    'Check what the device may send: a backup or a recording that you started, or your data.',
-  ],
-  download: ['Download', 'Check whether the device installs an update.'],
-  flood: [
-    'Flood',
-    'Disconnect the sending device if it is in your network. Otherwise ask your internet provider.',
-  ],
-  scan: ['Scan', 'Find the scanning device. If you did not start the scan, disconnect it.'],
-  'first-contact': ['First contact', 'Check whether the device has a new function or uses a new server.'],
-  'new-device': ['New device', 'Check whether you or a guest connected it.'],
-  'unusual-flows': ['Unusual traffic', 'Check whether the device was updated or is used in a new way.'],
-}
-const titleOf = (kind: string): string => KINDS[kind]?.[0] ?? kind
 const ANSWERED: Readonly<Record<Exclude<Answer, 'none'>, string>> = {
   snooze: 'Snoozed',
   'not-this-kind': 'No more reports of this kind for this device',
@@ -135,7 +110,7 @@ function Card({ incident, answer }: { incident: Incident; answer: Choose }) {
       <p>{summary}</p>
       <p>
         <strong>What to do: </strong>
-        {KINDS[kind]?.[1]}
+        {adviceOf(kind)}
       </p>
       <Evidence incident={incident} />
       {incident.answer !== null && <AnswerText answer={incident.answer} kind={kind} />}

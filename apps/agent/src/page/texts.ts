@@ -1,4 +1,4 @@
-/** Words for numbers, times, devices and models; the commands that list devices and models use them too. */
+/** Words for numbers, times, devices, models and incidents; the commands and the outputs use them too. */
 import type { Device, NamedDevice, OwnModel } from './api.js'
 
 export function timeOf(micros: number): string {
@@ -131,3 +131,32 @@ export function modelText(
 export function shareText(share: number): string {
   return `${numberText(Math.round(1000 * share) / 10)} %`
 }
+
+/** By the kind of an incident. */
+const KINDS: Readonly<Record<string, readonly [title: string, advice: string]>> = {
+  'address-taken': ['Address taken', 'Find out which of the two devices is yours, and disconnect the other.'],
+  'password-guessing': [
+    'Password guessing',
+    'Disconnect the guessing device if you do not know it, and change the password of the other.',
+  ],
+  'dns-tunnel': [
+    'DNS tunnel',
+    'Disconnect the device, and find out which program on it sends these DNS queries.',
+  ],
+  upload: [
+    'Upload',
+    'Check what the device may send: a backup or a recording that you started, or your data.',
+  ],
+  download: ['Download', 'Check whether the device installs an update.'],
+  flood: [
+    'Flood',
+    'Disconnect the sending device if it is in your network. Otherwise ask your internet provider.',
+  ],
+  scan: ['Scan', 'Find the scanning device. If you did not start the scan, disconnect it.'],
+  'first-contact': ['First contact', 'Check whether the device has a new function or uses a new server.'],
+  'new-device': ['New device', 'Check whether you or a guest connected it.'],
+  'unusual-flows': ['Unusual traffic', 'Check whether the device was updated or is used in a new way.'],
+}
+
+export const titleOf = (kind: string): string => KINDS[kind]?.[0] ?? kind
+export const adviceOf = (kind: string): string => KINDS[kind]?.[1] ?? ''

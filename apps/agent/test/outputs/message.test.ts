@@ -5,7 +5,7 @@ import { encodeEve } from '../../src/alerts/eve.js'
 import { encodeNotice } from '../../src/alerts/notice.js'
 import { messageOf, oneByOne, sentenceOf } from '../../src/outputs/message.js'
 import { NO_EXPLANATION, sampleAlert } from '../support/sample-alert.js'
-import { idOf, incidentLine } from '../support/sample-incident.js'
+import { idOf, incidentLine, sampleIncident } from '../support/sample-incident.js'
 
 const never = new AbortController().signal
 
@@ -18,7 +18,9 @@ describe('people get', () => {
       summary: 'Camera (192.0.2.23) was contacted on 16 ports in 1 s by 192.0.2.66.',
       level: 'medium',
       change: 'opened',
+      advice: 'Find the scanning device. If you did not start the scan, disconnect it.',
     })
+    expect(messageOf(incidentLine({}, 'over'))?.advice).toBe('')
     expect(messageOf(incidentLine({ kind: 'address-taken', level: 'high' }, 'worse'))?.title).toBe(
       'Camera (192.0.2.23): address taken became worse (high)',
     )
@@ -35,6 +37,19 @@ describe('people get', () => {
     })
     const gathered = encodeEve(sampleAlert({ incident: 'a'.repeat(32) }), null, NO_EXPLANATION)
     expect(messageOf(gathered)).toBeNull()
+  })
+
+  it('of the facts and reasons those that the sentence does not have', () => {
+    const { facts } = sampleIncident()
+    const [fact] = facts as [(typeof facts)[number]]
+    const message = messageOf(
+      incidentLine({
+        facts: [fact, { ...fact, fact: '' }, { ...fact, fact: 'It was active at night' }],
+        summary: `${fact.fact}. The flow is long.`,
+        reasons: ['is long', 'is late'],
+      }),
+    )
+    expect(message?.facts).toEqual(['It was active at night', 'is late'])
   })
 
   it('names of peers without a link to them', () => {

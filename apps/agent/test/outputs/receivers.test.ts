@@ -17,7 +17,8 @@ import { idOf, incidentLine } from '../support/sample-incident.js'
 const folder = temporaryFolder()
 const never = new AbortController().signal
 writeFileSync(join(folder, 'token'), 'tk_secret\n')
-const SENTENCE = 'Camera (192.0.2.23) was contacted on 16 ports in 1 s by 192.0.2.66. [incident cb12ab34]'
+const SENTENCE =
+  'Camera (192.0.2.23) was contacted on 16 ports in 1 s by 192.0.2.66. What to do: Find the scanning device. If you did not start the scan, disconnect it. [incident cb12ab34]'
 const TITLE = 'Camera (192.0.2.23): scan (medium)'
 
 interface Seen {

@@ -302,10 +302,11 @@ while True:
       await output.close()
     })
     const texts = got.map((line) => line.replace(/^(<\d+>).*?oddflow-agent/, '$1'))
+    const advice = 'What to do: Find the scanning device. If you did not start the scan, disconnect it.'
     expect(texts.sort()).toEqual([
-      '<27>: Camera (192.0.2.23): scan (high): two lines [incident cb12ab34]',
+      `<27>: Camera (192.0.2.23): scan (high): two lines ${advice} [incident cb12ab34]`,
       '<28>: 192.0.2.10: unusual flow: unlike normal flows',
-      '<28>: Camera (192.0.2.23): scan (medium): Camera (192.0.2.23) was contacted on 16 ports in 1 s by 192.0.2.66. [incident cb12ab34]',
+      `<28>: Camera (192.0.2.23): scan (medium): Camera (192.0.2.23) was contacted on 16 ports in 1 s by 192.0.2.66. ${advice} [incident cb12ab34]`,
       '<29>: Camera (192.0.2.23): scan is over (medium): Camera (192.0.2.23) was contacted on 16 ports in 1 s by 192.0.2.66. [incident cb12ab34]',
     ])
   })
