@@ -594,7 +594,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       const card = page.locator(`[data-incident="${idOf(1)}"]`)
       await card.getByText('possible password guessing').first().waitFor()
       expect(await page.locator('#today').textContent()).toMatch(
-        /^(Today: 2 incidents, 1 still open|No incident today)/,
+        /^(Today: 2 incidents, 1 still open without an answer\.|No incident today)/,
       )
       expect(await page.locator('#to-do').textContent()).toBe(
         'To do: answer 1 open incident, approve 1 device.',
@@ -622,6 +622,9 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       await card.getByText('Your answer: Normal. 17 of 145 earlier flows change verdict.').waitFor()
       expect(at.answers).toMatchObject([{ incident: idOf(1), answer: 'normal' }])
       expect(await page.locator('#to-do').textContent()).toBe('To do: approve 1 device.')
+      expect(await page.locator('#today').textContent()).toMatch(
+        /^(Today: 2 incidents, all over or answered\.|No incident today)/,
+      )
       // what was unfolded stays so, and the focus is in the card
       expect(await card.locator('details').getAttribute('open')).not.toBe(null)
       const back = card.getByRole('button', { name: /^Remove the answer/ })

@@ -209,6 +209,10 @@ function dashboardLinkCommand(): Command {
   ).action(async (options) => (await import('./commands/setup.js')).dashboardLink(options))
 }
 
+/** What names a device. */
+const DEVICE =
+  'the MAC address, or the IP address of a device without one: the column "device" of "devices list"'
+
 function devicesCommand(): Command {
   const devices = new Command('devices').description('list the devices and change how they are treated')
   devices
@@ -225,7 +229,7 @@ function devicesCommand(): Command {
     ['forget', 'remove devices from the table; a device that returns counts as new'],
   ] as const
   for (const [action, description] of actions) {
-    const command = devices.command(`${action} [devices...]`).description(description)
+    const command = devices.command(action).description(description).argument('[devices...]', DEVICE)
     if (action === 'approve') command.option('--ready', 'all devices that are ready')
     command.action(async (given, options) =>
       (await import('./commands/devices.js')).actOnDevices(action, given, options),
@@ -236,8 +240,10 @@ function devicesCommand(): Command {
     ['group', 'put a device in a group, such as cameras; "" removes it from its group'],
   ] as const) {
     devices
-      .command(`${action} <device> <${action}>`)
+      .command(action)
       .description(description)
+      .argument('<device>', DEVICE)
+      .argument(`<${action}>`)
       .action(async (device, given, options) =>
         (await import('./commands/devices.js')).actOnDevices(action, [device], options, given),
       )
@@ -268,8 +274,9 @@ function modelsCommand(): Command {
     .addOption(formatOption())
     .action(async (options) => (await import('./commands/models.js')).listModels(options))
   models
-    .command('rollback <owners...>')
+    .command('rollback')
     .description('restore the previous model; a second rollback undoes the first')
+    .argument('<owners...>', 'the column "owner" of "models list": MAC addresses, groups, or all')
     .action(async (owners, options) => (await import('./commands/models.js')).rollbackModels(owners, options))
   return withStates(models).addHelpText(
     'after',

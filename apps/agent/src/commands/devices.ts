@@ -20,6 +20,7 @@ import {
 import { type ActionResult, actKept } from '../devices/device-watch.js'
 import { forgetPeerNames } from '../devices/peer-names.js'
 import { nodeFileSystem } from '../files/file-system.js'
+import { spanText } from '../incidents/sentences.js'
 import { standardErrorLog } from '../log.js'
 import { EVERYONE } from '../models/model-scopes.js'
 import type { ScopeReport } from '../models/progress.js'
@@ -56,8 +57,7 @@ export async function listDevices({ format, group, ...options }: ListOptions): P
     flows: ({ flows }) => String(flows),
     'unusual now': ({ novelShare }) => (novelShare === null ? '-' : `${(100 * novelShare).toFixed(1)} %`),
     'since watched': achievedText,
-    'seen for': ({ firstSeenMicros, lastSeenMicros }) =>
-      `${((lastSeenMicros - firstSeenMicros) / 3_600_000_000).toFixed(1)} h`,
+    'seen for': ({ firstSeenMicros, lastSeenMicros }) => spanText(lastSeenMicros - firstSeenMicros),
     'last seen': ({ lastSeenMicros }) => new Date(lastSeenMicros / 1000).toISOString().slice(0, 19),
     model: modelOf,
     '': ({ randomised }) => (randomised ? 'private (randomized) MAC address' : ''),
@@ -100,7 +100,9 @@ export async function actOnDevices(
       ? (await knownDevices(state)).devices.filter((device) => device.state === 'ready').map(({ key }) => key)
       : given.map(keyOf)
   if (ready !== true && given.length === 0) {
-    throw new UsageError(`devices ${action}: name a device, as "oddflow-agent devices list" does`)
+    throw new UsageError(
+      `devices ${action}: give the MAC address of a device; "oddflow-agent devices list" prints it`,
+    )
   }
   if (devices.length === 0) {
     process.stdout.write('no device is ready\n')

@@ -19,6 +19,8 @@ import {
 } from '../incidents/answer.js'
 import { decodeIncidents, type Incident } from '../incidents/incident.js'
 import { pathIn } from '../incidents/keep-incidents.js'
+import { deviceText } from '../incidents/sentences.js'
+import { adviceOf } from '../page/texts.js'
 import { type ListFormat, printList, type StateOptions, stateOf } from './state-of.js'
 
 interface IncidentOptions extends StateOptions {
@@ -27,7 +29,7 @@ interface IncidentOptions extends StateOptions {
 
 /** An incident, or what its answer has kept of one that is forgotten by now. */
 type Listed = Partial<Incident> &
-  Pick<Incident, 'id' | 'kind' | 'summary' | 'beginMicros'> & { readonly answer: Listing | null }
+  Pick<Incident, 'id' | 'key' | 'kind' | 'summary' | 'beginMicros'> & { readonly answer: Listing | null }
 
 type Listing = Pick<Answer, 'incident' | 'answer' | 'atMicros' | 'endsMicros' | 'changes'>
 
@@ -39,6 +41,7 @@ export async function listIncidents(options: IncidentOptions): Promise<void> {
     state: ({ state }) => state ?? '-',
     level: ({ level }) => level ?? '-',
     kind: ({ kind }) => kind,
+    device: ({ device, key }) => (device === undefined ? key : deviceText(device)),
     answer: answerText,
     summary: ({ summary }) => summary,
   })
@@ -65,6 +68,7 @@ export async function showIncident(id: string, options: IncidentOptions): Promis
     `${incident.id}  ${kind}, ${level}, ${now}`,
     `${eveTime(beginMicros).slice(0, 19)} to ${eveTime(endMicros).slice(0, 19)} UTC`,
     summary,
+    ...(now === 'over' ? [] : [`to do  ${adviceOf(kind)}`]),
     ...facts.map(({ rule, count, fact }) => `fact  ${rule} (${count})${fact === '' ? '' : `  ${fact}`}`),
     ...contacts.map(({ peer, service, alerts }) => `with  ${peer} (${service}), alerts: ${alerts}`),
     ...(answer === null ? [] : [`answer  ${answerText(incident)}`, ...answer.changes]),
@@ -125,8 +129,8 @@ async function knownIncidents(state: string): Promise<Listed[]> {
     .map((each) => ({ ...each, answer: listingOf(answerOf(each)) }))
   const ids = new Set(listed.map((each) => each.id))
   for (const answer of answers) {
-    const { incident: id, kind, summary, beginMicros } = answer
-    if (!ids.has(id)) listed.push({ id, kind, summary, beginMicros, answer: listingOf(answer) })
+    const { incident: id, device: key, kind, summary, beginMicros } = answer
+    if (!ids.has(id)) listed.push({ id, key, kind, summary, beginMicros, answer: listingOf(answer) })
   }
   return listed.sort((a, b) => a.beginMicros - b.beginMicros)
 }

@@ -60,8 +60,10 @@ function todayText(incidents: readonly Incident[], nowMicros: number): string {
   const midnight = new Date(nowMicros / 1000).setHours(0, 0, 0, 0) * 1000
   const today = incidents.filter(({ beginMicros }) => beginMicros >= midnight)
   if (today.length > 0) {
-    const open = today.filter(({ state }) => state === 'open').length
-    return `Today: ${countText(today.length, 'incident')}, ${open === 0 ? 'all over' : `${numberText(open)} still open`}.`
+    const open = today.filter(({ state }) => state === 'open')
+    const unanswered = open.filter(isUnanswered).length
+    const rest = open.length === 0 ? 'all over' : 'all over or answered'
+    return `Today: ${countText(today.length, 'incident')}, ${unanswered === 0 ? rest : `${numberText(unanswered)} still open without an answer`}.`
   }
   const latest = incidents.reduce((last, { endMicros }) => Math.max(last, endMicros), 0)
   return latest === 0 ? 'No incident yet.' : `No incident today. The last one ended on ${timeOf(latest)}.`

@@ -198,6 +198,25 @@ describe('of a state folder alone', () => {
     expect(said.trim().split('\n')).toHaveLength(2)
   })
 
+  it('says how long a device was seen, in seconds, minutes and hours', async () => {
+    const state = temporaryFolder()
+    const seen = (seconds: number, last: string) =>
+      device({ key: `02:00:00:00:00:0${last}`, lastSeenMicros: now + seconds * 1_000_000 })
+    await writeKnownDevices(nodeFileSystem, state, [seen(0, '1'), seen(1200, '2'), seen(90_000, '3')])
+    await listDevices({ state, format: 'text' })
+    const [head = '', ...rows] = said.trim().split('\n')
+    const at = head.indexOf('seen for')
+    expect(rows.map((row) => row.slice(at).split(/ {2,}/)[0])).toEqual(['25 h', '20 min', '1 s'])
+  })
+
+  it('names what names a device where none is given, and in the help', async () => {
+    await expect(actOnDevices('pause', [], { state: temporaryFolder() })).rejects.toThrow(
+      'devices pause: give the MAC address of a device; "oddflow-agent devices list" prints it',
+    )
+    await run(['node', 'oddflow-agent', 'devices', 'pause', '--help'])
+    expect(said).toMatch(/devices +the MAC address/)
+  })
+
   it('approve --ready says where none is ready', async () => {
     const state = temporaryFolder()
     await writeKnownDevices(nodeFileSystem, state, [device()])
@@ -278,16 +297,23 @@ it('incidents list shows the answer that holds for each: its own, or one that mu
   })
   const ends = Date.parse('2096-01-01T00:00:00Z') * 1000
   const [first, , , scan] = incidents as [Incident, Incident, Incident, Incident]
-  const answers = [answered(first, 'snooze', ends), answered(scan, 'attack', null)]
+  const forgotten = incident('5', { beginMicros: now + 1 })
+  const answers = [
+    answered(first, 'snooze', ends),
+    answered(scan, 'attack', null),
+    { ...answered(forgotten, 'normal', null), beginMicros: now + 1 },
+  ]
+  const of = `${key} (192.168.0.1)`
   await writeStateTwice(nodeFileSystem, pathIn(state), encodeIncidents(incidents))
   await writeStateTwice(nodeFileSystem, answersPathIn(state), encodeAnswers(answers))
   await listIncidents({ state, format: 'text' })
   expect(said.split('\n').map((line) => line.trim().split(/ {2,}/).slice(5))).toEqual([
-    ['answer', 'summary'],
-    ['snooze until 2096-01-01T00:00', 'incident 1'],
-    ['snooze until 2096-01-01T00:00 (given to 11111111)', 'incident 2'],
-    ['-', 'incident 3'],
-    ['attack', 'incident 4'],
+    ['device', 'answer', 'summary'],
+    [of, 'snooze until 2096-01-01T00:00', 'incident 1'],
+    [of, 'snooze until 2096-01-01T00:00 (given to 11111111)', 'incident 2'],
+    [of, '-', 'incident 3'],
+    [of, 'attack', 'incident 4'],
+    [key, 'normal', 'incident 5'],
     [],
   ])
 })
