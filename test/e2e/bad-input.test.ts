@@ -272,7 +272,7 @@ describe('rows', () => {
 
 describe('outputs', () => {
   it.each([
-    ['no/new.oddflow', /no\/new\.oddflow: cannot write it: no such file or folder/],
+    ['no/new.oddflow', /no\/new\.oddflow: cannot write it: there is no folder no; create it first/],
     ['folder', /folder: cannot write it: is a directory/],
     ['good.pcap/new', /good\.pcap\/new: cannot write it: a part of the path is not a folder/],
     ['/proc/new.oddflow', /\/proc\/new\.oddflow: cannot write it/],

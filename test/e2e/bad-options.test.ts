@@ -70,11 +70,11 @@ describe('train', () => {
   ])('%s', (options, says) => expectUsage(['train', good, '-o', 'x', ...options.split(' ')], says))
 
   it.each([
-    ['host 192.0.2.1 andd tcp', /--filter: filter, column 16: .*"andd"/],
-    ['', /--filter: filter, column 1: /],
-    ['tcp and (udp', /--filter: filter, column 13: /],
-    ['port 70000', /--filter: filter, column 6: .*70000/],
-    ['tcp[13] & 2 != 0', /--filter: filter, column 1: /],
+    ['host 192.0.2.1 andd tcp', /--filter: column 16: .*"andd"/],
+    ['', /--filter: column 1: /],
+    ['tcp and (udp', /--filter: column 13: /],
+    ['port 70000', /--filter: column 6: .*70000/],
+    ['tcp[13] & 2 != 0', /--filter: column 1: /],
   ])('--filter %j names the column', (filter, says) =>
     expectUsage(['train', good, '-o', 'x', '--filter', filter], says),
   )
@@ -207,14 +207,14 @@ describe('the other commands', () => {
       ['extract', good, '-o', 'x.npy', '--model', 'm', '--recipe', 'paper'],
       /--recipe: the model's/,
     )
-    await expectUsage(['info', good, '--filter', 'tpc'], /--filter: filter, column 1/)
+    await expectUsage(['info', good, '--filter', 'tpc'], /--filter: column 1/)
     await expectUsage(['score', 'm', good, '--format', 'xml'], /--format.*table, json, csv/)
     const evaluation = ['evaluate', 'm', '--normal', good, '--novel', good]
     await expectUsage(
       [...evaluation, '--filter', 'tcp', '--normal-filter', 'udp'],
       /--filter and --normal-filter/,
     )
-    await expectUsage([...evaluation, '--novel-filter', 'tpc'], /--novel-filter: filter, column 1: .*"tpc"/)
+    await expectUsage([...evaluation, '--novel-filter', 'tpc'], /--novel-filter: column 1: .*"tpc"/)
     await expectUsage(['evaluate', 'm', '--normal', good], /--novel <input\.\.\.>' not specified/)
     await expectUsage(['demo', 'extra'], /too many arguments/)
     await expectUsage(['inspect'], /missing required argument 'model'/)

@@ -80,7 +80,7 @@ describe('what is told of it', () => {
       '1 packet with a fraction of a second that is a second or more, carried into the seconds',
     )
     expect(await warnings('long.pcap', withField(12, 0xffffffff))).toContain(
-      '1 packet with a length on the wire of more than 1048576 bytes, taken as told',
+      '1 packet with a length on the wire of more than 1048576 bytes, used as stated',
     )
     expect(await warnings('good-2.pcap', whole)).toBe('')
   })

@@ -23,7 +23,7 @@ describe('an ensemble of the lab', () => {
 
   it('holds each input out in turn, and is small', () => {
     expect(said).toMatch(
-      /calibrated by +\d+ rows: 3 inputs held out in turn; \d+ flagged, of the worst input [\d.]+ %/,
+      /calibrated by +\d+ rows: 3 inputs held out in turn; \d+ flagged \(worst input: [\d.]+ %\)/,
     )
     expect(Number(/: (\d+) bytes/.exec(said)?.[1])).toBeLessThan(40_000)
   })

@@ -334,7 +334,7 @@ export function progressOf(
 export type RolloutStep = 'wait' | 'to-all' | 'roll-back' | 'over'
 
 /**
- * What is due. A few gateways cannot decide for all: a roll-back takes more than MOST_BAD_GATEWAYS of those that the model is
+ * What is due. A few gateways cannot decide for all: a roll-back takes more than MOST_BAD_GATEWAYS of the gateways that the model is
  * offered to, and all get it when at least half of the canaries use it and the time is over.
  */
 export function nextStep(progress: RolloutProgress, hasRollback: boolean, isTimeOver: boolean): RolloutStep {

@@ -29,7 +29,7 @@ const MAXIMUM_CONNECTIONS = 64
 const PATIENCE_MILLIS = 10_000
 const MAXIMUM_FORM_BYTES = 1024
 const COOKIE = 'oddflow-fleet'
-/** More rows than these make a page that is slow to read; those that need a look come first. */
+/** More rows make a page that is slow to read; gateways that need attention come first. */
 const SHOWN_GATEWAYS = 500
 const SHOWN_NAMES = 12
 const RELOAD_SECONDS = 30

@@ -294,7 +294,7 @@ outputs:
     expect(existsSync(at('older/users.conf'))).toBe(false)
   })
 
-  it('lets nobody log in whose file was removed, and enrolls a name once', async () => {
+  it('refuses the login of a gateway whose file was removed, and enrolls a name once', async () => {
     expect(() => run('enroll', 'kitchen', '--folder', at('fleet'), '--seed', at('second.seed'))).toThrow(
       /kitchen: is enrolled already/,
     )

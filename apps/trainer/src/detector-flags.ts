@@ -65,7 +65,7 @@ function defaultOf(name: OptionName): string {
 }
 
 /** "oc-kjl, gmm"; empty where all detectors take it. */
-function takersOf(option: OptionName): string {
+export function takersOf(option: OptionName): string {
   const takers = DETECTOR_NAMES.filter((name) => DETECTORS[name].options.includes(option))
   return takers.length === DETECTOR_NAMES.length ? '' : takers.join(', ')
 }

@@ -1,4 +1,4 @@
-/** What this program says beside its output. */
+/** The inputs of a command, and messages about them. */
 
 import { randomInt } from 'node:crypto'
 import { DataError } from '@oddflow/core'
@@ -7,7 +7,7 @@ import { createMessages, UsageError } from '@oddflow/program'
 import { createProgress, type Progress } from '@oddflow/program/progress'
 import { givenFlag } from './flags.js'
 
-/** The key of the flow tables' hash, so that packets cannot pile flows up in one place. No result depends on it. */
+/** The key of the flow tables' hash: random, so that a sender cannot choose flows that share one slot. No result depends on it. */
 export function hashSeed(): number {
   return randomInt(2 ** 48 - 1)
 }

@@ -3,7 +3,7 @@
 import { complain } from './inputs.js'
 import { run } from './run.js'
 
-// help and messages go through Node's own streams: a reader of those that goes away early is no fault either
+// help and messages go through Node's own streams; a reader that closes them early is no fault
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') return

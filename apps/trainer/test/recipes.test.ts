@@ -88,7 +88,9 @@ describe('options over a recipe', () => {
     expect(options({ detector: 'oc-nystrom-qs' }).detector).not.toHaveProperty('centre')
     expect(() => options({ detector: 'oc-nystrom-qs', centre: true })).toThrow(/^--centre: does not apply/)
     expect(() => options({ detector: 'oc-nystrom-qs', centre: false })).toThrow(/^--centre: does not apply/)
-    expect(() => options({ k: 3 })).toThrow(/^--k: does not apply to ensemble; leave it out$/)
+    expect(() => options({ k: 3 })).toThrow(
+      /^--k: does not apply to ensemble; leave it out, or name a detector that takes it: oc-kjl, oc-nystrom, gmm$/,
+    )
   })
 
   it.each([

@@ -8,7 +8,13 @@
 import { ArgumentError, FormatError } from '@oddflow/core'
 import { type CaptureEnd, createWarningList, NO_DROPS, warnOfLargeCounters } from './capture-notes.js'
 import { copyFrame, createFrameBatch, type FrameBatch } from './packet-batch.js'
-import { describeOddRecords, isPcapMagic, PcapRecords, type RecordReader } from './pcap-records.js'
+import {
+  describeOddRecords,
+  isPcapMagic,
+  PCAP_FILE_HEADER_BYTES,
+  PcapRecords,
+  type RecordReader,
+} from './pcap-records.js'
 import { PCAPNG_SECTION_HEADER, PcapngBlocks } from './pcapng.js'
 import { aggregateAt } from './wlan.js'
 
@@ -313,7 +319,7 @@ class BlockReader implements CaptureReader {
       truncated = cut !== null
     } else if (this.#error === null) {
       truncated = bytes > 0
-      this.#error = describeMissingHeader(records, bytes)
+      this.#error = missingHeader(bytes, records?.format, records?.need)
     }
     const drops = records?.drops ?? NO_DROPS
     const largeCounters = warnOfLargeCounters(drops)
@@ -349,15 +355,21 @@ class BlockReader implements CaptureReader {
   }
 }
 
-function describeMissingHeader(records: RecordReader | null, bytes: number): FormatError {
-  if (bytes === 0) {
+/** The error of an input of so few bytes that its file header is not whole. */
+export function missingHeader(
+  foundBytes: number,
+  format = 'capture',
+  headerBytes: number = PCAP_FILE_HEADER_BYTES,
+): FormatError {
+  if (foundBytes === 0) {
     const empty = 'empty: expected a pcap or pcapng file header, found no bytes; check that the recorder ran'
     return new FormatError('capture', empty)
   }
-  const expected = `a file header of ${records === null ? 24 : records.need} bytes`
-  return new FormatError(records?.format ?? 'capture', `cut short: expected ${expected}, found ${bytes}`, {
-    offsetBytes: 0,
-  })
+  return new FormatError(
+    format,
+    `cut short: expected a file header of ${headerBytes} bytes, found ${foundBytes}; the recorder stopped too early or the file was not copied whole: record or copy it again`,
+    { offsetBytes: 0 },
+  )
 }
 
 function viewOf(bytes: Uint8Array): DataView {

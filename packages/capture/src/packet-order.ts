@@ -154,7 +154,7 @@ export class PacketOrder {
   #shifted: Float64Array
 
   /**
-   * @param columns - source of the batches that are delivered, except those that came in.
+   * @param columns - source of the delivered batches, except the ones that were added.
    * @param onStep - called when the capture's clock was set, before the later packets are delivered, with the number of
    * the first of them; again with the opposite value if the step proves false.
    */

@@ -36,7 +36,7 @@ export function describeOddRecords(odd: OddRecords): string[] {
   const lines: [number, string][] = [
     [odd.unusableTimes, 'a time not within 2^53 - 1 microseconds of 1970, read as without a time'],
     [odd.overfullFractions, 'a fraction of a second that is a second or more, carried into the seconds'],
-    [odd.implausibleLengths, `a length on the wire of more than ${MAXIMUM_WIRE_BYTES} bytes, taken as told`],
+    [odd.implausibleLengths, `a length on the wire of more than ${MAXIMUM_WIRE_BYTES} bytes, used as stated`],
   ]
   return lines
     .filter(([count]) => count > 0)

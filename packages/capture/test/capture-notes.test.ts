@@ -62,7 +62,7 @@ describe.each([true, false])('notes of pcapng, little-endian: %s', (little) => {
       little,
     ),
     ...statistics(9, option(5, u64(1000n, little), little), little),
-    // a section that starts anew
+    // a new section
     ...sectionWith([], little),
     ...interfaceBlock([], little),
     ...statistics(0, option(5, u64(20n, little), little), little),
@@ -141,7 +141,7 @@ const noWireshark =
   !hasProgram('tshark', 'comments are not compared with it') ||
   !hasProgram('capinfos', 'comments are not compared with it')
 
-describe.skipIf(noWireshark || sharedMissing)('comments are those that Wireshark’s tools show', () => {
+describe.skipIf(noWireshark || sharedMissing)('comments equal those of Wireshark’s tools', () => {
   const files = [
     'ndpi_egd.pcapng',
     'ndpi_sonos.pcapng',

@@ -1,7 +1,7 @@
 /**
  * A recording that broke off: every format cut at every byte of its first 4 kB, plain and compressed.
  *
- * What lay whole before the cut is given; the record that the cut goes through is told as truncated; the only
+ * Whole records before the cut are delivered; a record that is cut is reported as truncated; the only
  * error is that there is no whole file header. How many bytes of content a cut gzip file still holds is asked of zlib.
  */
 
@@ -98,7 +98,7 @@ describe('gzip', () => {
 describe('zstd', () => {
   const { zstdCompressSync } = zlib as { zstdCompressSync?: (bytes: Uint8Array) => Buffer }
   const sample = FORMAT_SAMPLES[6]!
-  it('of many frames gives those that lie before a cut, wherever the cut is', async (context) => {
+  it('of many frames gives the frames before a cut, wherever the cut is', async (context) => {
     if (zstdCompressSync === undefined) return context.skip(`Node ${process.version} has no zstd`)
     const { lines, hold } = differences()
     const cuts = [0, 300, 301, 1000, 1800, 2500, 3333, sample.bytes.length]

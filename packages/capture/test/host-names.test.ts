@@ -295,7 +295,7 @@ async function shown(file: string, filter: string, fields: readonly string[]) {
   return { expected, read }
 }
 
-describe.skipIf(noTshark || sharedMissing)('host names are those that tshark shows', () => {
+describe.skipIf(noTshark || sharedMissing)('host names equal those of tshark', () => {
   it.each(DNS)('of DNS responses in %s', async (name) => {
     const { expected, read } = await shown(
       join(captures, name),

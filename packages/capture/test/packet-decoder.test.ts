@@ -198,7 +198,7 @@ describe('joinFragments', () => {
     expect(keys(createPacketDecoder(), all)).toEqual([INNER_4, LATER, LATER, INNER_6, LATER, LATER])
   })
 
-  it('counts those that come before the first, of another datagram, or of another protocol', () => {
+  it('counts fragments before the first one, of another datagram, or of another protocol', () => {
     const decoder = createPacketDecoder({ joinFragments: true })
     const [first, middle, last] = fragments4(1) as [number[], number[], number[]]
     const others = [fragments4(2)[1]!, fragments4(1, 6)[1]!, fragments6(1)[2]!]
@@ -228,7 +228,7 @@ describe('joinFragments', () => {
     expect(keys(decoder, frames([first, middle, last]))).toEqual([INNER_6, INNER_6, INNER_6])
   })
 
-  it('holds a bounded number of datagrams and counts those that gave way', () => {
+  it('holds a bounded number of datagrams and counts the dropped ones', () => {
     const decoder = createPacketDecoder({ joinFragments: true, maximumFragmentedDatagrams: 64, hashSeed: 5 })
     const count = 1000
     const ids = Array.from({ length: count }, (_, k) => k + 1)

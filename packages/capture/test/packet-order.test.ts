@@ -215,7 +215,7 @@ describe('a clock that is known to be set', () => {
     },
   )
 
-  it('shows in the next packets, also in those that come late, and back again is none', () => {
+  it('shows in the next packets, also in late ones, and a step back and forth is none', () => {
     const late = order(inSeconds(0, 1, 1.999, 602, 603), [1], set(600 * SECOND, 2))
     expect(secondsBetween(late).map((gap) => Math.round(1000 * gap))).toEqual([1000, 999, 1, 1000])
     const undone = order(inSeconds(0, 1, 700, 701), [1], (packets, next) => {
@@ -233,7 +233,7 @@ describe('a clock that is known to be set', () => {
     expect(outcome.counts).toEqual(NOTHING)
   })
 
-  it('is told before packets of after it are given out, with the first of them', () => {
+  it('is reported before the packets after it are delivered, with the number of the first', () => {
     const steps = fc.constantFrom(0, 0, 0, -2 * YEAR, -HOUR, -2 * SECOND, 3 * YEAR)
     const packets = fc.array(fc.tuple(fc.integer({ min: 20_000, max: 5 * SECOND }), steps), { maxLength: 60 })
     fc.assert(

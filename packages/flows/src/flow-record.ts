@@ -337,7 +337,7 @@ export function createFlowRecord(): FlowRecord {
   }
 }
 
-/** A record of its own, with arrays of its own. */
+/** A copy of the record and of its arrays. */
 export function copyFlowRecord(record: FlowRecord): FlowRecord {
   return {
     ...record,

@@ -44,7 +44,7 @@ import type { CollectedFlows } from './flow-collector.js'
 import { linearQuantile } from './numbers.js'
 
 /**
- * Checks a caller's options for learning: their ranges, and by name those that do not apply to the feature set or to
+ * Checks a caller's options for learning: their ranges, and refuses by name options that do not apply to the feature set or to
  * the way the flows were collected.
  */
 

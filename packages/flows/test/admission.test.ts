@@ -1,4 +1,4 @@
-/** Flows that a caller does not let in: those that have begun go on, every packet is counted, and nothing else changes. */
+/** Flows that a caller does not let in: open flows continue, every packet is counted, and nothing else changes. */
 import type { PacketBatch } from '@oddflow/capture'
 import { describe, expect, it } from 'vitest'
 import { batchesOf, contractOf, extract, inOrder, type Packet } from './support/packets.js'
@@ -16,7 +16,7 @@ const portOf = (batch: PacketBatch, i: number): number =>
   Math.max(batch.sourcePort[i], batch.destinationPort[i])
 
 describe('admission of flows', () => {
-  it('gives those that are let in as without the others, in batches of any size and with every feature set', () => {
+  it('gives the admitted flows as without the others, in batches of any size and with every feature set', () => {
     const packets = interleaved(50, 9)
     const admitsFlow = (batch: PacketBatch, i: number): boolean => portOf(batch, i) % 3 === 0
     const contracts = [

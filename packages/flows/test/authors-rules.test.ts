@@ -119,7 +119,7 @@ const CAPTURES = ['demo', 'demo2', 'deeplens_shop_25', 'deeplens_open_dishwasher
 
 /**
  * Golden file and its feature set. Of one capture (demo) the tools' sizes are not the captured lengths, since
- * scapy builds some packets anew; there a second file, NAME.captured_length, holds what the rule gives.
+ * scapy rebuilds some packets; there a second file, NAME.captured_length, holds what the rule gives.
  */
 const FEATURES: { file: string; featureSet: FlowFeatureSet }[] = [
   { file: 'IAT', featureSet: 'iat' },

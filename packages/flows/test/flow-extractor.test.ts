@@ -283,7 +283,7 @@ describe('transports', () => {
     )
   })
 
-  it('have a service for flows of one packet: ICMP its type, whoever sent it', () => {
+  it('have a service for flows of one packet: ICMP its type, of either direction', () => {
     const flows = collect(batchesOf(packets), { protocols: ['tcp', 'udp', 'icmp', 'sctp'] })
     expect(learnOnePacketRule(flows).services).toEqual(['icmp/3', 'icmpv6/128'])
   })

@@ -134,7 +134,7 @@ describe('a row', () => {
     expect(row?.initiator_size_sd).toBeCloseTo(Math.log1p(Math.sqrt(variance)), 12)
   })
 
-  it('begins anew after the active timeout, with the same direction and number of flow', () => {
+  it('begins again after the active timeout, with the same direction and number of flow', () => {
     const rules = flowSummaryContract({ idleTimeoutMicros: 600_000_000, activeTimeoutMicros: 60_000_000 })
     const packets: Packet[] = [0, 30, 60, 61, 100].map((t, k) => {
       const [from, to] = k === 3 ? [B, A] : [A, B]

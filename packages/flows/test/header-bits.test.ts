@@ -1,6 +1,6 @@
 /**
  * Header bits against tshark's decoding of the same packets: VLAN, IPv6 with extension headers, IP options,
- * MPLS, PPPoE, other link layers, snapped packets. Flows and bits are made anew here from tshark's numbers.
+ * MPLS, PPPoE, other link layers, snapped packets. Flows and bits are made again here from tshark's numbers.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { contractOf } from './support/packets.js'
 import { goldenCaptures, readPackets, sharedMissing } from './support/shared.js'
 
 const P = 3
-/** Capture of the evidence, and what is done to it first: all packets twice, or all cut to so many bytes. */
+/** Capture of the evidence, and what is done to it first: all packets twice, or all cut to a number of bytes. */
 const FILES: readonly (readonly [name: string, change: 'as it is' | 'twice' | number])[] = [
   ['iot/alexa_app.pcapng', 'as it is'],
   ['iot/alexa_app.pcapng', 60],

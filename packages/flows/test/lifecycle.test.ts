@@ -1,4 +1,4 @@
-/** What a caller does wrong is told by name, and changes nothing. */
+/** A wrong call is refused by name and changes nothing. */
 import { ArgumentError } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
 import { createFlowCollector, createFlowExtractor } from '../src/index.js'

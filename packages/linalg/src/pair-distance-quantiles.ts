@@ -294,7 +294,7 @@ function createSimdRuns(kernels: SimdKernels, { rows: n, cols, data }: Matrix): 
   }
 }
 
-/** Unless asked otherwise, above so many rows the distances of a random sample of so many are ranked instead. */
+/** Above this number of rows, the distances of a random sample of this size are ranked instead, by default. */
 export const MAXIMUM_PAIR_ROWS = 5000
 
 /** Which distances are ranked: those of different rows, or the whole matrix as the authors' program does. */

@@ -69,7 +69,11 @@ const ADVICE: Record<string, string> = {
 export function fileError(action: 'read' | 'write', path: string, error: unknown): OddFlowError {
   if (error instanceof OddFlowError) return error
   const code = (error as NodeJS.ErrnoException | undefined)?.code ?? 'unknown'
-  const advice = ADVICE[code] ?? (error instanceof Error ? error.message : String(error))
+  const folder = /^(.+)[\\/]/.exec(path)?.[1]
+  const advice =
+    action === 'write' && code === 'ENOENT' && folder !== undefined
+      ? `there is no folder ${folder}; create it first`
+      : (ADVICE[code] ?? (error instanceof Error ? error.message : String(error)))
   return new FileError(`file.${code}`, `${path}: cannot ${action} it: ${advice}`, { field: path })
 }
 

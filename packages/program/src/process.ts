@@ -100,7 +100,7 @@ export function isRunning(id: number): boolean {
  * Reports the error that ended a program and returns its exit code: 1 for unusable data, 2 for a wrong command line, 0 if
  * the reader of its output has gone away or commander printed its help. An error of another kind is a bug.
  *
- * @param complain - writes the message, where the program has a log of its own.
+ * @param complain - writes the message to the log of a program that has one.
  */
 export function reportFailure(
   program: string,

@@ -8,7 +8,7 @@ import { openScratchFolder } from '../src/index.js'
 
 const PROGRAM = pathToFileURL(join(import.meta.dirname, '../dist/index.js')).href
 
-/** Says where its folder is and which child it has, and then waits, or ends as it is told. */
+/** Says where its folder is and which child it has, and then waits, or ends as asked. */
 const script = (last: string): string => `
   import { spawn } from 'node:child_process'
   import { writeFileSync } from 'node:fs'
@@ -49,7 +49,7 @@ describe('what a program made for itself goes with it', () => {
     ['Ctrl-C', '', 'SIGINT', 130],
     ['SIGTERM', '', 'SIGTERM', 143],
     ['a closed terminal', '', 'SIGHUP', 129],
-    ['an error that nobody catches', 'throw new Error("no")', undefined, 1],
+    ['an uncaught error', 'throw new Error("no")', undefined, 1],
     ['its own exit', 'process.exit(7)', undefined, 7],
   ] as const) {
     it(`at ${how}`, async () => {

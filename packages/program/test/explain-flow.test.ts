@@ -295,7 +295,7 @@ describe('rarity', () => {
     expect(scoreRarity(saved, -1e6)).toEqual({ atMost: bound, flows })
   })
 
-  it('is told as one flow in so many, rounded towards less rare', () => {
+  it('is one flow in N, rounded towards less rare', () => {
     expect(rarityText({ atMost: 1 / 10_001, flows: 10_000 })).toBe('rarer than 1 flow in 10,000')
     expect(rarityText({ atMost: 1 / 1697, flows: 1696 })).toBe('rarer than 1 flow in 1,600')
     expect(rarityText({ atMost: 0.0094, flows: 1696 })).toBe('rarer than 1 flow in 100')

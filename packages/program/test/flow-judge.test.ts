@@ -72,7 +72,7 @@ describe('createFlowJudge', () => {
     })
   })
 
-  it('takes every flow of one packet for novel where no rule was learnt', () => {
+  it('takes every flow of one packet for novel where no rule was learned', () => {
     const { judge } = createFlowJudge({ ...savedModel(), onePacketRule: null })
     expect(judge(record({ noRowReason: 'one-packet' })).novel).toBe(true)
   })

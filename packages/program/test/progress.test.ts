@@ -17,7 +17,7 @@ function terminal(isTTY: boolean): { stream: NodeJS.WriteStream; seen: () => str
   return { stream: stream as unknown as NodeJS.WriteStream, seen: () => text }
 }
 
-it('is silent when nobody watches', () => {
+it('is silent without a terminal', () => {
   const { stream, seen } = terminal(false)
   const progress = createProgress(stream)
   progress.stage('reading a', 10)

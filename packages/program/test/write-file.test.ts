@@ -94,7 +94,9 @@ describe('checkWritable', () => {
   it('leaves nothing behind, neither where it agrees nor where it does not', () => {
     checkWritable(path)
     expect(fs.readdirSync(folder)).toEqual([])
-    expect(() => checkWritable(join(folder, 'no', 'model'))).toThrow(/no such file or folder/)
+    expect(() => checkWritable(join(folder, 'no', 'model'))).toThrow(
+      /there is no folder \S+no; create it first$/,
+    )
     expect(() => checkWritable(folder)).toThrow(/is a directory/)
     fs.writeFileSync(path, 'old')
     expect(() => checkWritable(join(path, 'model'))).toThrow(/not a folder/)

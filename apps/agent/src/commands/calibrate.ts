@@ -185,6 +185,6 @@ function usage<T>(flag: string, work: () => T): T {
   try {
     return work()
   } catch (error) {
-    throw error instanceof ArgumentError ? new UsageError(`${flag}: ${error.message}`) : error
+    throw error instanceof ArgumentError ? new UsageError(`${flag}: ${error.detail}`) : error
   }
 }

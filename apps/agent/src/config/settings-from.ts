@@ -242,7 +242,7 @@ function inputFrom({ options, config, inFolder, located, refuse }: ConfigContext
   try {
     return { kind: 'recorded', path, filter: compileFilter(filter) }
   } catch (error) {
-    throw error instanceof ArgumentError ? new UsageError(`--filter: ${error.message}`) : error
+    throw error instanceof ArgumentError ? new UsageError(`--filter: ${error.detail}`) : error
   }
 }
 

@@ -51,7 +51,10 @@ describe('--check-config', () => {
 
   it.each<[Record<string, string>, RegExp]>([
     [{ eve: 'a-folder' }, /a-folder: cannot write it: is a directory/],
-    [{ eve: 'none/eve.json' }, /none\/eve\.json: cannot write it: no such file or folder/],
+    [
+      { eve: 'none/eve.json' },
+      /none\/eve\.json: cannot write it: there is no folder \S*none; create it first/,
+    ],
     [{ eve: 'a-file/eve.json' }, /cannot write it: a part of the path is not a folder/],
     [{ eve: '/proc/version' }, /\/proc\/version: cannot write it|ok/],
     [{ eve: '/proc/eve.json' }, /\/proc\/eve\.json: cannot write it|ok/],

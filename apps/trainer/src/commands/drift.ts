@@ -61,7 +61,7 @@ function describe(path: string, r: DriftReport): string[] {
   if (r.unseenShare !== null) lines.push(`  out of sight     ${percent(r.unseenShare)} (K ≈ 0)`)
   lines.push(`  occupancy        ${percent(r.occupancy)} of the rows in other components than in training`)
   lines.push(
-    `  changes          ${r.changesCounted === 0 ? 'none on the way' : `${r.changesCounted} on the way`}`,
+    `  changes          ${r.changesCounted === 0 ? 'none within the input' : `${r.changesCounted} within the input`}`,
   )
   for (const finding of r.findings) lines.push(`  finding: ${finding}`)
   return lines

@@ -146,7 +146,9 @@ function describe(summary: InputSummary, out: LineWriter): void {
       `  not counted ${plural(summary.flowOverflowPackets, 'packet')} of flows beyond the most that are held`,
     )
   }
-  if (summary.error !== null) out.line(`  error       ${printable(summary.error)}`)
+  // a cut file header is damage too, and the line above has described it
+  if (summary.error !== null && !(summary.truncated && summary.error === summary.detail))
+    out.line(`  error       ${printable(summary.error)}`)
 }
 
 function linkTypes(types: InputSummary['linkTypes']): string {

@@ -101,13 +101,16 @@ export function modelFacts(saved: SavedModel, calibratedBy = calibrationText(sav
   const { updates } = provenance
   // rows of updates count in both
   const given = updates?.rows ?? 0
+  const [fitted, all] = [fitReport.trainingRows - given, provenance.rows - given]
+  const others =
+    calibration.method === 'held-out-inputs' ? '' : `; ${calibration.rows} others set the threshold`
   const facts: ModelFact[] = [
     { label: 'detector', value: detector.kind },
     ...detectorFacts(detector),
     { label: 'scaler', value: parameters.scaler },
     {
       label: 'trained on',
-      value: `${fitReport.trainingRows - given} of ${provenance.rows - given} rows of D = ${plural(contract.dimension, 'number')}; ${calibration.rows} kept to calibrate`,
+      value: `${fitted === all ? '' : `${fitted} of `}${all} rows of D = ${plural(contract.dimension, 'number')}${others}`,
     },
     {
       label: 'threshold',
@@ -166,8 +169,8 @@ function calibrationText({ calibration }: Threshold): string {
   const rows = plural(calibration.rows, 'row')
   if (calibration.method === 'split-conformal') return `${rows} kept from the fit`
   const { inputs, flaggedRows, worstInputRate, oddRows } = calibration
-  const by = inputs === 1 ? 'fourths of one input' : plural(inputs, 'input')
-  const worst = inputs === 1 ? '' : `, of the worst input ${percent(worstInputRate)}`
+  const by = inputs === 1 ? 'quarters of one input' : plural(inputs, 'input')
+  const worst = inputs === 1 ? '' : ` (worst input: ${percent(worstInputRate)})`
   const odd = oddRows === 0 ? '' : `; ${plural(oddRows, 'odd row')} left out`
   return `${rows}: ${by} held out in turn; ${flaggedRows} flagged${worst}${odd}`
 }

@@ -136,12 +136,12 @@ async function scoreGroups(
 function groupsOf({ groups }: SavedModel, kind: GroupKind): () => Group {
   if (groups === undefined) {
     throw new UsageError(
-      `--group ${kind}: the model does not know how unusual groups of flows may be; train it with --detector ensemble`,
+      `--group ${kind}: the model has no threshold for groups of flows; train it with --detector ensemble`,
     )
   }
   if (groups[kind] === null) {
     throw new UsageError(
-      `--group ${kind}: the model was trained on fewer than two ${kind === 'capture' ? 'captures' : 'devices'}, which gives groups no level; train it on more captures`,
+      `--group ${kind}: the model was trained on fewer than two ${kind === 'capture' ? 'captures' : 'devices'}, so it has no threshold for ${kind}s; train it on more captures`,
     )
   }
   return createGroups(groups, kind)

@@ -34,6 +34,7 @@ import {
   writeFileWhole,
 } from '@oddflow/program'
 import type { Progress } from '@oddflow/program/progress'
+import { takersOf } from '../detector-flags.js'
 import {
   CAPTURE_OPTIONS,
   type CaptureFlags,
@@ -155,7 +156,7 @@ function inputWarnings(files: readonly string[], selectNormal: readonly string[]
   return [
     ...repeatedFiles(files).map(
       ([copy, first]) =>
-        `${copy}: is a copy of ${first}; its rows count twice, and one copy calibrates a fit to the other: leave one out`,
+        `${copy}: is a copy of ${first}; its rows count twice, and the threshold promises too few false alarms: leave one out`,
     ),
     ...selectNormal
       .filter((path) => files.includes(path))
@@ -184,7 +185,7 @@ function groupWarnings({ groups, contract }: SavedModel, files: readonly string[
   const warnings: string[] = []
   if (groups.capture === null) {
     warnings.push(
-      `${nameInputs(files)}: one input, so score --group capture has no other to compare with, and the next one may have more false alarms than promised; train on two or more`,
+      `${nameInputs(files)}: one input, so score --group capture has no other to compare with, and the next input may have more false alarms than promised; train on two or more`,
     )
   }
   if (groups.device === null && contract.featureSet !== 'rows') {
@@ -276,7 +277,7 @@ function askedOptions(
     : { asked: trainOptionsFrom(options, recipe, summary) }
 }
 
-/** The detector that suits rows of a file, of those that take the options given. */
+/** The detector that suits the rows of a file best, among the ones that take the given options. */
 function suitedOptions({ parts }: TrainingRows, options: TrainCommandOptions, recipe: Recipe): AskedOptions {
   const given = Object.fromEntries(
     OPTION_NAMES.filter((name) => options[name] !== undefined).map((name) => [name, options[name]]),
@@ -319,9 +320,14 @@ function namingFlags<T>(work: () => T): T {
   }
 }
 
-/** "bandwidthQuantile: expected …" → "--bandwidth-quantile: expected …". --help lists the options of a detector. */
+/** "bandwidthQuantile: expected …" → "--bandwidth-quantile: expected …". An option of other detectors names them. */
 function flagged({ field, detail, hint }: ArgumentError): string {
-  return `${field === undefined ? '' : `${flagOf(field)}: `}${detail}${hint === undefined ? '' : '; leave it out'}`
+  if (field === undefined) return detail
+  const advice =
+    hint === undefined
+      ? ''
+      : `; leave it out, or name a detector that takes it: ${takersOf(field as OptionName)}`
+  return `${flagOf(field)}: ${detail}${advice}`
 }
 
 function withoutUndefined<T extends object>(record: T): Partial<T> {

@@ -191,7 +191,7 @@ async function* packetsOf(
   if (ending !== null && (ending.truncated || ending.error !== null)) warn(describeDamage(name, ending))
 }
 
-/** No result depends on it; who sends packets cannot know it, and so not pile up flows in one place of the table. */
+/** Random, so that a sender cannot choose flows that share one slot of the table. No result depends on it. */
 function hashSeed(): number {
   return crypto.getRandomValues(new Uint32Array(1))[0]!
 }

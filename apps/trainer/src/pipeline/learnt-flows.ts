@@ -1,8 +1,7 @@
 /**
- * What an update made normal of the flows that were novel before: scans and repeated connections, by who made them.
+ * The scans and repeated connections that an update learned as normal, by initiator.
  *
- * The limits of synthetic attacks cannot tell: a made scan differs from the one that was given, so it may still be found
- * when the given one no longer is.
+ * The limits of synthetic attacks do not show this: a synthetic scan differs from the learned one and may still be found.
  */
 import { formatAddress } from '@oddflow/capture'
 import { type Matrix, plural } from '@oddflow/core'
@@ -23,7 +22,7 @@ interface LearntFlows {
   onFlow(record: FlowRecord): void
   /** The rows of the flows since the last call. */
   onRows(rows: Matrix): void
-  /** In words, those that were novel and are normal to the updated model: the largest first. */
+  /** Descriptions of the flows that were novel and are normal to the updated model, the largest first. */
   patternsUnder(updated: SavedModel): string[]
 }
 

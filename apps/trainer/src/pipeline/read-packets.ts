@@ -48,11 +48,11 @@ export interface CaptureInput {
 
 export interface CaptureRead {
   readonly name: string
-  /** Packets in the capture, those that the filter took out included. */
+  /** All packets in the capture, including filtered ones. */
   readonly packets: number
   readonly end: CaptureEnd
   readonly decoded: Readonly<PacketDecoderCounters>
-  /** What is to be doubted of those that the filter kept. */
+  /** Doubtful packets among the ones that the filter kept. */
   readonly check: Readonly<PacketCheckCounts>
   /** Packets of link types that nothing decodes, by the types' names. */
   readonly unsupportedLinkTypes: Readonly<Record<string, number>>
@@ -159,12 +159,12 @@ export function filterFrom(text: string | undefined, flag = '--filter'): PacketF
   try {
     return compileFilter(text)
   } catch (error) {
-    if (error instanceof ArgumentError) throw new UsageError(`${flag}: ${error.message}`)
+    if (error instanceof ArgumentError) throw new UsageError(`${flag}: ${error.detail}`)
     throw error
   }
 }
 
-/** Oddities, damage and an early end, a line each; none for a capture that is whole. */
+/** A line for each warning, damage and early end; none for a whole capture. */
 export function complaints({ end, name: input, packets, decoded, check, stoppedBy }: CaptureRead): string[] {
   const name = nameInputs([input])
   const doubts = packetCheckWarnings(check, '--drop-duplicates').map(({ text }) => text)

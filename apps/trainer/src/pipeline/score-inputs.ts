@@ -135,7 +135,7 @@ interface ScoredInput {
   readonly verdicts: Iterable<InputVerdict>
   /** Gives back the room that the verdicts take, which the end of the program does too. */
   release(): void
-  /** Of all verdicts, also of those that were not asked for. */
+  /** Of all verdicts, including the ones that `novelOnly` leaves out. */
   readonly counts: Readonly<VerdictCounts>
   /** A fair sample of the rows that were scored, when it was asked for. */
   readonly rows: Matrix | null

@@ -13,7 +13,7 @@ describe('modelFacts', () => {
     expect(factOf(saved, 'detector')).toBe('oc-kjl')
     expect(factOf(saved, 'embedding')).toBe('20 landmarks, 2 dimensions')
     expect(factOf(saved, 'trained on')).toBe(
-      `${split.fit.length} of 120 rows of D = 3 numbers; ${split.calibration.length} kept to calibrate`,
+      `${split.fit.length} of 120 rows of D = 3 numbers; ${split.calibration.length} others set the threshold`,
     )
     expect(factOf(saved, 'mixture')).toMatch(/^2 Gaussians \(started by k-means\+\+\), \d+ EM steps?/)
     expect(factOf(saved, 'flows')).toBe('bidirectional; idle timeout 600 s; split at 2.5 s')
@@ -57,11 +57,12 @@ describe('modelFacts', () => {
       ...saved,
       threshold: { ...saved.threshold, calibration: { ...calibration, ...changes } },
     })
+    expect(factOf(heldOut({}), 'trained on')).not.toContain('threshold')
     expect(factOf(heldOut({}), 'calibrated by')).toBe(
-      '1696 rows: 3 inputs held out in turn; 15 flagged, of the worst input 1.23 %; 2 odd rows left out',
+      '1696 rows: 3 inputs held out in turn; 15 flagged (worst input: 1.23 %); 2 odd rows left out',
     )
     expect(factOf(heldOut({ inputs: 1, oddRows: 0 }), 'calibrated by')).toBe(
-      '1696 rows: fourths of one input held out in turn; 15 flagged',
+      '1696 rows: quarters of one input held out in turn; 15 flagged',
     )
     expect(modelFacts(saved, 'otherwise').find(({ label }) => label === 'calibrated by')?.value).toBe(
       'otherwise',

@@ -80,7 +80,7 @@ export function readFilterTokens(text: string): FilterToken[] {
 export function filterError(token: FilterToken, expected: string, example: string): ArgumentError {
   const found = token.text === '' ? 'the end' : JSON.stringify(token.text.slice(0, 60))
   return new ArgumentError(
-    `filter, column ${token.column}: expected ${expected}, found ${found}; for example "${example}"`,
+    `filter: column ${token.column}: expected ${expected}, found ${found}; for example "${example}"`,
     'filter',
   )
 }
@@ -115,7 +115,7 @@ export function vlanTest(outer: number, id: number | null): PacketFilter {
       }
 }
 
-/** `test` on packets with just so many VLAN tags. */
+/** `test` on packets with this number of VLAN tags. */
 export function behindVlanTags(tags: number, test: PacketFilter): PacketFilter {
   return (packets, i) => packets.vlanTags[i]! >>> 24 === tags && test(packets, i)
 }

@@ -50,11 +50,7 @@ export function describeSystemError(file: string, cause: unknown): CaptureFileEr
       return new CaptureFileError(file, 'directory', 'is a directory; give the capture files within it')
     case 'EACCES':
     case 'EPERM':
-      return new CaptureFileError(
-        file,
-        'permission',
-        'permission denied; make it readable for this user, or run as one who may read it',
-      )
+      return new CaptureFileError(file, 'permission', 'permission denied; make it readable for this user')
     default:
       return new CaptureFileError(
         file,
@@ -71,8 +67,8 @@ export interface FrameSource<End extends CaptureEnd = CaptureEnd> extends AsyncI
 }
 
 /**
- * Wraps a generator whose return value is the end state. No generator of its own: each that a batch passes through
- * costs a few turns of the queue of promises.
+ * Wraps a generator whose return value is the end state. Not a generator itself, since each generator that a
+ * batch passes through costs a few turns of the queue of promises.
  */
 export function frameSource<End extends CaptureEnd>(
   batches: AsyncGenerator<FrameBatch, End>,

@@ -50,13 +50,13 @@ function describeDisorder(files: readonly FileOrder[]): string[] {
   const wrong = told(files, ({ wrongTimes }) => wrongTimes)
   if (wrong !== null) {
     lines.push(
-      `${plural(wrong.packets, 'packet')} with a time more than a week from those before and behind; taken where they stand${wrong.where}`,
+      `${plural(wrong.packets, 'packet')} with a time more than a week from those before and after it; kept in its place${wrong.where}`,
     )
   }
   const late = told(files, ({ latePackets }) => latePackets)
   if (late !== null) {
     lines.push(
-      `${plural(late.packets, 'packet')} too late to be put in order; taken where they came${late.where}`,
+      `${plural(late.packets, 'packet')} too late to be put in order; kept in the order of the file${late.where}`,
     )
   }
   return lines
@@ -168,7 +168,7 @@ async function firstTime(file: string, options: OpenContinuousOptions): Promise<
     throw new CaptureFileError(
       file,
       'unreadable',
-      'is no regular file; where several files are read as one, each must be',
+      'is not a regular file; only regular files can be read as one capture',
     )
   }
   const source = openCapture(file, { ...options, batchFrames: FIRST_TIMES, blockBytes: FIRST_BLOCK_BYTES })

@@ -68,7 +68,7 @@ export function describeSpawnError(name: string, program: string, cause: unknown
     case 'EPERM':
       return fail(
         'permission',
-        `, since this user may not run ${program}; run as one who may, for instance by joining its group`,
+        `, since this user may not run ${program}; run as root or as a member of its group`,
       )
     case 'EMFILE':
     case 'ENFILE':
@@ -87,7 +87,7 @@ export function describeEnding(
   ending: string,
   words: string,
 ): LiveCaptureError {
-  const said = words === '' ? 'without a word' : `saying: ${words}`
+  const said = words === '' ? 'without a message' : `saying: ${words}`
   const fail = (problem: LiveCaptureProblem, advice: string): LiveCaptureError =>
     new LiveCaptureError(problem, name, `${recorder} ended (${ending}) ${said}${advice}`, words)
   if (PERMISSION.test(words)) {
@@ -95,9 +95,9 @@ export function describeEnding(
     return fail('permission', `; to record, give the program the right alone (${command})`)
   }
   if (NO_INTERFACE.test(words)) {
-    return fail('no-interface', `; "${recorder} -D" lists the interfaces there are`)
+    return fail('no-interface', `; "${recorder} -D" lists the interfaces`)
   }
-  if (BAD_FILTER.test(words)) return fail('bad-filter', '; see pcap-filter(7) for what a filter may be')
+  if (BAD_FILTER.test(words)) return fail('bad-filter', '; see pcap-filter(7) for the syntax')
   return fail('ended', '')
 }
 

@@ -9,7 +9,7 @@
  */
 import { FormatError } from '@oddflow/core'
 import { type CaptureEnd, createWarningList, MAXIMUM_CAPTURED_BYTES, NO_DROPS } from '../capture-notes.js'
-import { DEFAULT_BATCH_FRAMES } from '../capture-reader.js'
+import { DEFAULT_BATCH_FRAMES, missingHeader } from '../capture-reader.js'
 import { createFrameBatch, type FrameBatch } from '../packet-batch.js'
 import {
   PCAP_FILE_HEADER_BYTES,
@@ -138,7 +138,7 @@ class PcapParserPackets {
   #end(packets: number): CaptureEnd {
     const left = this.#parser.buffer?.length ?? 0
     const isCut = this.#error === null && (this.#isStarted ? this.#isInRecord || left > 0 : left > 0)
-    if (!this.#isStarted) this.#error ??= missingHeader(left)
+    if (!this.#isStarted) this.#error ??= missingHeader(left, 'pcap')
     const cut = isCut ? `cut short: the record at byte ${this.#bytes} is not complete` : null
     return {
       format: this.#isStarted ? 'pcap' : null,
@@ -153,14 +153,6 @@ class PcapParserPackets {
       drops: NO_DROPS,
     }
   }
-}
-
-function missingHeader(foundBytes: number): FormatError {
-  if (foundBytes === 0) {
-    return new FormatError('capture', 'empty: expected a pcap file header, found no bytes')
-  }
-  const expected = `a file header of ${PCAP_FILE_HEADER_BYTES} bytes`
-  return new FormatError('pcap', `cut short: expected ${expected}, found ${foundBytes}`, { offsetBytes: 0 })
 }
 
 /** Gathers the bytes of a batch in one block. */

@@ -125,7 +125,7 @@ describe('openContinuous', () => {
       ),
     )
     expect(end.warnings[1]).toMatch(
-      /too late to be put in order; taken where they came \(\d+ in .*wide-64\.pcap/,
+      /too late to be put in order; kept in the order of the file \(\d+ in .*wide-64\.pcap/,
     )
     // 64 are none too many, nor are any number that follow one another
     expect((await readAll(files.slice(0, 64), 1)).end).toMatchObject({ latePackets: 0, warnings: [] })
@@ -135,7 +135,7 @@ describe('openContinuous', () => {
     expect((await readAll(rotated, 1)).end).toMatchObject({ latePackets: 0, warnings: [] })
   })
 
-  it('names so many files and no more', async () => {
+  it('names at most eight files', async () => {
     const files = Array.from({ length: 12 }, (_, f) =>
       write(
         `named-${f}.pcap`,
@@ -174,7 +174,7 @@ describe('openContinuous', () => {
         expect(end).toMatchObject({ wrongTimes: count > 3 ? count : 1, latePackets: 0 })
         expect(Math.max(...numbers.map((number, k) => Math.abs(number - k)))).toBeLessThanOrEqual(3)
         expect(end.warnings).toHaveLength(1)
-        expect(end.warnings[0]).toMatch(/with a time more than a week from those before and behind; taken/)
+        expect(end.warnings[0]).toMatch(/with a time more than a week from those before and after it; kept/)
       }
     }
     // side by side, and more behind one another than may be open

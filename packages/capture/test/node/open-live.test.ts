@@ -95,7 +95,7 @@ describe('a recorder on a silent network', () => {
       const isRunning = (pid: number): boolean => {
         try {
           process.kill(pid, 0)
-          // a process that nobody has waited for yet has ended too
+          // a process that was not waited for yet has ended too
           return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
         } catch {
           return false
@@ -303,7 +303,7 @@ describe('a recorder that has left a child behind', () => {
   })
 })
 
-describe('what ends a recording that nobody ended', () => {
+describe('a recording that ends by itself', () => {
   it.each([
     ['no-program', join(folder, 'nowhere'), 0, 'there is no program'],
     ['permission', folder, 0, 'this user may not run'],
@@ -337,7 +337,7 @@ describe('what ends a recording that nobody ended', () => {
       'ended',
       recorder(`give(0, -5); process.kill(process.pid, 'SIGKILL')`),
       299,
-      'signal SIGKILL) without a word',
+      'signal SIGKILL) without a message',
     ],
     [
       'ended',

@@ -103,7 +103,7 @@ export function extract(
   const extractor = createFlowExtractor({
     contract,
     onRecord: (record) => records.push(copyFlowRecord(record)),
-    // Enough for these tests, and quickly made anew for each of many runs.
+    // Enough for these tests, and quickly made again for each of many runs.
     memoryBytes: 4 * 1024 * 1024,
     ...options,
   })
