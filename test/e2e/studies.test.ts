@@ -6,8 +6,14 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { labAttacks, labNormal } from '../../apps/bench/src/studies/attacks.js'
-import { collectFlows, judgeFlows, trainOn, wholeCapture } from '../../apps/bench/src/studies/flows.js'
-import { DEFAULT_VARIANT, variantNamed } from '../../apps/bench/src/studies/variants.js'
+import {
+  collectFlows,
+  DEFAULT_VARIANT,
+  judgeFlows,
+  trainOn,
+  variantNamed,
+  wholeCapture,
+} from '../../apps/bench/src/studies/flows.js'
 import { encodeModelFile } from '../../packages/detectors/src/index.js'
 import { root } from '../../tools/workspace/layout.mjs'
 import { jsonLines, runToEnd, succeeds, temporaryFolder } from './support/oddflow.js'

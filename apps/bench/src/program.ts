@@ -12,8 +12,8 @@ import { peersCommand } from './commands/peers.js'
 import { reproduceCommand } from './commands/reproduce.js'
 import { sweepCommand } from './commands/sweep.js'
 import { tablesCommand } from './commands/tables.js'
+import { VERSION } from './run/machine.js'
 import { STUDIES } from './studies/registry.js'
-import { VERSION } from './version.js'
 
 export function createProgram(): Command {
   const program = new Command('oddflow-bench')

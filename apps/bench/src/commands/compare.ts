@@ -3,7 +3,6 @@
  * makes it and has a threshold for 1 % of normal rows; all detectors but the ensemble, which does so itself, are given
  * standardised columns.
  */
-
 import { readFileSync } from 'node:fs'
 import {
   checkFinite,
@@ -28,21 +27,23 @@ import {
   type SavedModel,
 } from '@oddflow/detectors'
 import { spread } from '@oddflow/evaluation'
+import { UsageError } from '@oddflow/program'
 import { Command, Option } from 'commander'
-import { readLabels, requireBothClasses } from '../datasets/read-npy.js'
-import { inFile, UsageError } from '../errors.js'
+import { readLabels, requireBothClasses } from '../datasets/pools.js'
+import { inFile } from '../files.js'
 import { note, print } from '../output.js'
 import {
   collectFlows,
   compare as compareFlows,
+  DEFAULT_VARIANT,
   judgeFlows,
   trainOnFlows,
   trainOnRows,
+  variantNamed,
   wholeCapture,
 } from '../studies/flows.js'
 import { judgeRows } from '../studies/rows.js'
 import type { Findings } from '../studies/study.js'
-import { DEFAULT_VARIANT, variantNamed } from '../studies/variants.js'
 import { compare as compareCell, renderCsv, renderLatex, renderTable, type Table } from '../tables/table.js'
 import { whole, withDetectors } from './options.js'
 

@@ -1,13 +1,11 @@
 /** `oddflow-bench data list`: the manifests, for a person or as JSON lines. */
-
 import { OddFlowError } from '@oddflow/core'
+import { UsageError } from '@oddflow/program'
 import { Command, Option } from 'commander'
 import { datasetFolder, requireFolder } from '../datasets/load-repeat.js'
-import type { CapturesManifest, Manifest } from '../datasets/manifest.js'
+import { type CapturesManifest, chooseManifests, type Manifest, readManifests } from '../datasets/manifest.js'
 import { trainRowsOf, whatIsMissing } from '../datasets/pools.js'
 import { bytesToPrepare, type PoolReport, preparePools, verifyDataset } from '../datasets/prepare.js'
-import { chooseManifests, readManifests } from '../datasets/read-manifests.js'
-import { UsageError } from '../errors.js'
 import { complain, createProgress, note, print } from '../output.js'
 import { type CommandOptions, defaultData, names, withManifests, withTrainRows } from './options.js'
 

@@ -2,14 +2,15 @@
  * `oddflow-bench machines`: the models of trials, tested on every target. Exit code 1 when a target could not do it,
  * or did not get the same bytes and scores.
  */
-
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { FormatError, OddFlowError } from '@oddflow/core'
-import { openScratchFolder } from '@oddflow/program'
+import { DataError, FormatError, OddFlowError } from '@oddflow/core'
+import type { Trial } from '@oddflow/evaluation'
+import { openScratchFolder, UsageError } from '@oddflow/program'
 import { Command } from 'commander'
-import { inFile, UsageError } from '../errors.js'
-import type { Bundle } from '../machines/make-bundle.js'
+import { readManifests } from '../datasets/manifest.js'
+import { decodeLines, inFile, requireSize } from '../files.js'
+import { type Bundle, makeBundle } from '../machines/make-bundle.js'
 import { isComplete, type ProgramOptions, runEmulated, runLocal, type TargetRun } from '../machines/reach.js'
 import {
   describeReadings,
@@ -21,11 +22,19 @@ import {
 import { decodeRunnerLine, type RunnerLine } from '../machines/runner-line.js'
 import { runSsh } from '../machines/ssh.js'
 import { readTargets, type Target } from '../machines/target.js'
-import { workItemKey } from '../machines/work.js'
+import { PROGRAM_FILE, workItemKey } from '../machines/work.js'
 import { complain, createProgress, note, print } from '../output.js'
-import { decodeLines, requireSize } from '../read-shapes.js'
-import { bundle, bundleOfTrials, type WorkOptions } from './bundle.js'
-import { names, RESULTS, TRIALS, whole, withData, withTestRuns, withTuning } from './options.js'
+import { readTrials } from '../run/trials-file.js'
+import {
+  type CommandOptions,
+  names,
+  RESULTS,
+  TRIALS,
+  whole,
+  withData,
+  withTestRuns,
+  withTuning,
+} from './options.js'
 
 const READINGS = `${RESULTS}/machines.jsonl`
 
@@ -127,6 +136,69 @@ function withWork(command: Command): Command {
     300,
   )
 }
+
+// ---- bundle
+
+export interface WorkOptions extends Omit<CommandOptions, 'trainRows' | 'workers' | 'seed' | 'machine'> {
+  readonly refitRows: number
+}
+
+export function bundle(folder: string, options: WorkOptions): void {
+  const { work, sha256 } = bundleOfTrials(folder, options)
+  note(`${folder}: ${work.items.length} items, SHA-256 ${sha256}`)
+  note(`Carry the folder to the machine; there: node ${PROGRAM_FILE} --name NAME > NAME.jsonl`)
+  note('Bring NAME.jsonl back; here: oddflow-bench merge NAME.jsonl')
+}
+
+/** Of trials of the machine that trains, as the options choose them. */
+export function bundleOfTrials(folder: string, options: WorkOptions): Bundle {
+  const { datasets, detectors, tuning, repeats } = options
+  const isChosen = (trial: Trial): boolean =>
+    trial.trainMillis !== null &&
+    (datasets === undefined || datasets.includes(trial.dataset)) &&
+    (detectors === undefined || detectors.includes(trial.detector)) &&
+    (tuning === 'both' || trial.tuning === tuning) &&
+    trial.repeat < repeats
+  const all = readTrials(options.trials)
+  requireNames(options, 'datasets', all, 'dataset')
+  requireNames(options, 'detectors', all, 'detector')
+  const trials = all.filter(isChosen)
+  if (trials.length === 0) {
+    throw new DataError(`${options.trials}: holds none of the trials asked for; run oddflow-bench reproduce`)
+  }
+  const progress = createProgress()
+  progress.start(trials.length)
+  try {
+    return makeBundle({
+      trials,
+      manifests: readManifests(options.manifests),
+      data: options.data,
+      folder,
+      testRuns: options.testRuns,
+      refitRows: options.refitRows,
+      onItem: (done, _total, name) => progress.update(done, name),
+    })
+  } finally {
+    progress.stop()
+  }
+}
+
+/** Throws UsageError for a name that no trial has. */
+function requireNames(
+  options: WorkOptions,
+  option: 'datasets' | 'detectors',
+  trials: readonly Trial[],
+  field: 'dataset' | 'detector',
+): void {
+  const known = [...new Set(trials.map((trial) => trial[field]))]
+  for (const name of options[option] ?? []) {
+    if (known.includes(name)) continue
+    const there = known.length === 0 ? 'it has no trials' : `there are ${known.join(', ')}`
+    throw new UsageError(`${name}: no trial in ${options.trials} is of it (--${option}); ${there}`)
+  }
+}
+
+// ---- merge
 
 /** What the program of a bundle printed on a machine where somebody ran it by hand: a file of its lines. */
 

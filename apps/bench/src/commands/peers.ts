@@ -1,5 +1,4 @@
 /** `oddflow-bench peers`: the one-class SVM of others beside ours on the same rows. Exit code 1 when one fails. */
-
 import { existsSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -12,11 +11,10 @@ import {
   scoreSamples,
 } from '@oddflow/detectors'
 import { type Trial, type Tuning, timeRuns, workKey } from '@oddflow/evaluation'
-import { openScratchFolder } from '@oddflow/program'
+import { openScratchFolder, UsageError } from '@oddflow/program'
 import { Argument, Command } from 'commander'
 import { availableManifests, loadRepeat, repeatsOf } from '../datasets/load-repeat.js'
 import type { Manifest } from '../datasets/manifest.js'
-import { UsageError } from '../errors.js'
 import { complain, createProgress, note, print } from '../output.js'
 import {
   median,
@@ -28,12 +26,13 @@ import {
   runPeer,
   writePeerReadings,
 } from '../peers/run-peers.js'
-import { type SpeedPeers, startSpeedPeers } from '../peers/speed/start-peers.js'
 import {
   makeSpeedModels,
   measureSpeed,
   SCORED_ROWS,
+  type SpeedPeers,
   type SpeedReading,
+  startSpeedPeers,
   writeSpeedReadings,
 } from '../peers/speed.js'
 import { candidatesOf, measureScores } from '../run/trial-model.js'

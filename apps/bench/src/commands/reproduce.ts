@@ -1,11 +1,10 @@
 /** `oddflow-bench reproduce`: data sets × detectors × tuning, each a few repeats, into a file of trials. */
-
 import { DataError, OddFlowError } from '@oddflow/core'
 import { type Trial, trialKey } from '@oddflow/evaluation'
+import { UsageError } from '@oddflow/program'
 import { Command } from 'commander'
 import { availableManifests, featuresOf, trainRowsThere } from '../datasets/load-repeat.js'
 import { FEATURES, type Manifest } from '../datasets/manifest.js'
-import { UsageError } from '../errors.js'
 import { jobKey, planJobs } from '../run/job.js'
 import { isMethodName, isTunable, METHOD_NAMES, type MethodName } from '../run/trial-model.js'
 import { runIntoFile } from '../run/trials-file.js'

@@ -1,5 +1,4 @@
 /** `oddflow-bench sweep nu|scaler|rows`: untuned trials over a range of settings, into a file of their own. */
-
 import { SCALER_NAMES } from '@oddflow/core'
 import {
   type CheckedParameters,
@@ -11,9 +10,9 @@ import {
   storedParameters,
 } from '@oddflow/detectors'
 import { type Trial, trialKey } from '@oddflow/evaluation'
+import { UsageError } from '@oddflow/program'
 import { Argument, Command } from 'commander'
 import { availableManifests, featuresOf, repeatsOf } from '../datasets/load-repeat.js'
-import { UsageError } from '../errors.js'
 import { type Job, jobKey } from '../run/job.js'
 import { runIntoFile } from '../run/trials-file.js'
 import {

@@ -1,12 +1,12 @@
 /** `oddflow-bench tables`: trials and readings in, every generated page of the results out. */
-
 import { join } from 'node:path'
 import { DataError } from '@oddflow/core'
 import { Command } from 'commander'
-import { readManifests } from '../datasets/read-manifests.js'
-import { note, writeFileWhole } from '../output.js'
+import { readManifests } from '../datasets/manifest.js'
+import { writeFileWhole } from '../files.js'
+import { note } from '../output.js'
 import { readTrials } from '../run/trials-file.js'
-import { readPaperFigures, readReferenceAuc } from '../tables/published.js'
+import { readPaperFigures, readReferenceAuc } from '../tables/paper-tables.js'
 import { buildReport, type Report, renderPages } from '../tables/report.js'
 import { renderCsv, renderLatex, renderMarkdown } from '../tables/table.js'
 import { names, RESULTS, TRIALS, withManifests } from './options.js'

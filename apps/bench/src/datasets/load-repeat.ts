@@ -9,21 +9,29 @@ import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { concatRows, createRng, DataError, type Matrix, matrixOf, takeRows } from '@oddflow/core'
 import { drawLabelled, drawProtocol, PAPER_PROTOCOL, type TestSample } from '@oddflow/evaluation'
-import { FileError, inFile } from '../errors.js'
+import { FileError } from '@oddflow/program'
+import { inFile } from '../files.js'
 import { note } from '../output.js'
-import type { CapturesManifest, Manifest, RowsManifest } from './manifest.js'
+import {
+  type CapturesManifest,
+  chooseManifests,
+  type Manifest,
+  type RowsManifest,
+  readManifests,
+} from './manifest.js'
 import {
   countsFor,
   hashMatrices,
   pooledFeatures,
   poolFolder,
+  readLabels,
   readPools,
+  readRows,
+  requireBothClasses,
   requirePoolsOf,
   trainRowsOf,
   whatIsMissing,
 } from './pools.js'
-import { chooseManifests, readManifests } from './read-manifests.js'
-import { readLabels, readRows, requireBothClasses } from './read-npy.js'
 
 /** The first so many training rows: what a sweep over n, or a stated n, trains on. */
 
@@ -212,4 +220,42 @@ export function availableManifests({ data, manifests, datasets }: AvailableOptio
   }
   if (found.length === 0) throw new DataError(`${data}: holds none of the data sets; give --data`)
   return found
+}
+
+// ---- the feature rows that the paper's authors published (data/paper), for the studies
+
+export interface LabelledRows {
+  readonly train: Matrix
+  readonly test: Matrix
+  /** One label a test row: 1 = novel. */
+  readonly isNovel: ArrayLike<number>
+}
+
+export interface PublishedRows {
+  /** Of the manifest. */
+  readonly name: string
+  /** As the paper calls it. */
+  readonly dataset: string
+  readonly folder: string
+  readonly repeats: number
+  /** The training rows of a repeat, and all test rows. */
+  load(repeat: number): LabelledRows
+}
+
+/** By name. `data` is the folder "paper". Throws DataError that names the sets that are absent. */
+export function publishedRows(data: string): PublishedRows[] {
+  const manifests = readManifests().filter((manifest): manifest is RowsManifest => manifest.kind === 'rows')
+  const absent = manifests.filter((manifest) => !isAvailable(manifest, data)).map(({ folder }) => folder)
+  if (absent.length > 0) throw new DataError(`${data}: expected the rows of ${absent.join(', ')}`)
+  return manifests.map((manifest) => ({
+    name: manifest.name,
+    dataset: manifest.paperDataset ?? manifest.name,
+    folder: manifest.folder,
+    repeats: manifest.repeats,
+    load(repeat) {
+      const { train, tests } = loadRepeat(manifest, data, repeat, 1, manifest.features)
+      const { rows: test, isNovel } = tests[0]!.data
+      return { train, test, isNovel: isNovel.data }
+    },
+  }))
 }

@@ -6,8 +6,14 @@
  * novel traffic is, and where its publisher offers it; `data prepare` turns it into pools of rows. What the paper
  * does not say of its data sets is null, never guessed.
  */
+
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { FormatError } from '@oddflow/core'
+import { UsageError } from '@oddflow/program'
 import { z } from 'zod'
-import { positive as count } from '../shapes.js'
+import { positive as count, inFile, readShape, requireSize } from '../files.js'
 
 const name = z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/, 'expected a-z, 0-9 and hyphens')
 const line = z.string().min(1).max(600)
@@ -100,3 +106,41 @@ export const manifestSchema = (): object => ({
 export type RowsManifest = z.infer<typeof rowsManifest>
 export type CapturesManifest = z.infer<typeof capturesManifest>
 export type Manifest = RowsManifest | CapturesManifest
+
+// ---- manifests of a folder; those of the paper come with this package
+
+export const OWN_MANIFESTS = fileURLToPath(new URL('../../datasets', import.meta.url))
+
+const MAXIMUM_MANIFEST_BYTES = 1_000_000
+
+/** Sorted by name. Throws UsageError where there are none, FileError or an error that begins with the file's name. */
+export function readManifests(folder: string = OWN_MANIFESTS): Manifest[] {
+  const names = inFile(folder, () => readdirSync(folder).filter((name) => name.endsWith('.json')))
+  if (names.length === 0) throw new UsageError(`${folder}: holds no manifests (NAME.json)`)
+  const manifests = names.map((file) => {
+    const path = join(folder, file)
+    return inFile(path, () => {
+      requireSize(path, 'manifest', MAXIMUM_MANIFEST_BYTES)
+      const found = readShape(manifestShape, path, 'manifest')
+      if (`${found.name}.json` !== file) {
+        throw new FormatError('manifest', `name: expected ${file.slice(0, -5)} as the file is called`, {
+          field: 'name',
+        })
+      }
+      return found
+    })
+  })
+  return manifests.sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+/** Those named, in the order of names; all when none is. Throws UsageError for a name that is not there. */
+export function chooseManifests(all: readonly Manifest[], names: readonly string[] | undefined): Manifest[] {
+  if (names === undefined) return [...all]
+  return names.map((name) => {
+    const found = all.find((manifest) => manifest.name === name)
+    if (found === undefined) {
+      throw new UsageError(`${name}: no such data set; there are ${all.map((m) => m.name).join(', ')}`)
+    }
+    return found
+  })
+}

@@ -3,19 +3,24 @@
  * record of what they were made from. `pool.json` is written last: without it there is no pool. The pools of IAT+SIZE
  * lie in the data set's folder, those of other feature sets in folders of their names there.
  */
-
 import { createHash } from 'node:crypto'
-import { createReadStream, existsSync } from 'node:fs'
+import { createReadStream, existsSync, readFileSync } from 'node:fs'
 import { endianness } from 'node:os'
 import { basename, join } from 'node:path'
 import { openCapture } from '@oddflow/capture/node'
-import { DataError, type Matrix, OddFlowError } from '@oddflow/core'
+import {
+  checkFinite,
+  DataError,
+  decodeNpy,
+  decodeNpyMatrix,
+  type Matrix,
+  matrixOf,
+  OddFlowError,
+} from '@oddflow/core'
 import { PAPER_PROTOCOL, type ProtocolCounts } from '@oddflow/evaluation'
 import { z } from 'zod'
-import { readShape } from '../read-shapes.js'
-import { digest } from '../shapes.js'
+import { digest, inFile, readShape } from '../files.js'
 import { type CapturesManifest, FEATURES, type Features } from './manifest.js'
-import { readRows } from './read-npy.js'
 
 /** SHA-256 over matrices, in order, each as its two sizes and its row-major little-endian float64 values. */
 
@@ -192,4 +197,40 @@ export function poolMadeOf(folder: string, inputsSha256: string): PoolRecord | n
     if (error instanceof OddFlowError) return null
     throw error
   }
+}
+
+// ---- rows and labels of .npy files
+
+/** Throws an error that begins with the path. */
+export function readRows(path: string, dimension: number): Matrix {
+  return inFile(path, () => {
+    const rows = decodeNpyMatrix(readFileSync(path))
+    if (rows.rows === 0 || rows.cols !== dimension) {
+      throw new DataError(`expected rows of ${dimension} columns, found ${rows.rows} × ${rows.cols}`)
+    }
+    checkFinite(rows, 'rows')
+    return rows
+  })
+}
+
+/** Throws DataError that begins with the path when `labels` are of one class alone. */
+export function requireBothClasses(labels: Matrix, path: string): void {
+  for (const [label, kind] of ['normal', 'novel'].entries()) {
+    if (!labels.data.includes(label)) {
+      throw new DataError(`${path}: expected normal rows (0) and novel ones (1), found no ${kind} one`)
+    }
+  }
+}
+
+/** One column of 0 (normal) and 1 (novel), as many as there are rows. */
+export function readLabels(path: string, rows: number): Matrix {
+  return inFile(path, () => {
+    const { shape, data } = decodeNpy(readFileSync(path))
+    if (shape.length !== 1 || shape[0] !== rows) {
+      throw new DataError(`expected ${rows} labels, one a row, found shape (${shape.join(', ')})`)
+    }
+    const odd = data.find((label) => label !== 0 && label !== 1)
+    if (odd !== undefined) throw new DataError(`expected labels 0 (normal) and 1 (novel), found ${odd}`)
+    return matrixOf(rows, 1, data)
+  })
 }

@@ -12,7 +12,6 @@
  * A data set whose captures, hosts and rules hash to what `pool.json` says is done already. One that was stopped half
  * way has no `pool.json` and starts again.
  */
-
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -26,7 +25,7 @@ import {
   learnFeatureContract,
   SAMPLING_QUANTILES,
 } from '@oddflow/flows'
-import { writeFileWhole } from '../output.js'
+import { writeFileWhole } from '../files.js'
 import { datasetFolder, loadRepeat } from './load-repeat.js'
 import {
   type CapturesManifest,
@@ -46,11 +45,11 @@ import {
   RULES,
   readPoolRecord,
   readPools,
+  requireBothClasses,
   requirePoolsOf,
   trainRowsOf,
   whatIsMissing,
 } from './pools.js'
-import { requireBothClasses } from './read-npy.js'
 
 /** The captures of one side of a data set: NAME/normal or NAME/novel, by name. */
 

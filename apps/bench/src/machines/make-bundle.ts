@@ -18,15 +18,23 @@ import {
   scoreSamples,
 } from '@oddflow/detectors'
 import { type Trial, workKey } from '@oddflow/evaluation'
+import { FileError } from '@oddflow/program'
 import { type LoadedRepeat, loadRepeat } from '../datasets/load-repeat.js'
 import type { Manifest } from '../datasets/manifest.js'
 import { hashMatrices } from '../datasets/pools.js'
-import { FileError } from '../errors.js'
-import { writeFileWhole } from '../output.js'
+import { writeFileWhole } from '../files.js'
+import { VERSION } from '../run/machine.js'
 import { encodeTrialModel, isMethodName, type MethodName, measureScores } from '../run/trial-model.js'
-import { VERSION } from '../version.js'
-import { hashScores, sha256 } from './digest.js'
-import { type FitItem, PROGRAM_FILE, type ScoreItem, WORK_FILE, type Work, type WorkItem } from './work.js'
+import {
+  type FitItem,
+  hashScores,
+  PROGRAM_FILE,
+  type ScoreItem,
+  sha256,
+  WORK_FILE,
+  type Work,
+  type WorkItem,
+} from './work.js'
 
 const PROGRAM = fileURLToPath(new URL(`../../dist/${PROGRAM_FILE}`, import.meta.url))
 

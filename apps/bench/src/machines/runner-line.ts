@@ -5,8 +5,8 @@
  * each is taken field by field, of bounded length, with nothing in it but short printable text and finite numbers.
  */
 import { z } from 'zod'
+import { amount, count, digest, parseShape, positive, share, text } from '../files.js'
 import { METHOD_NAMES } from '../run/trial-model.js'
-import { amount, count, digest, parseShape, positive, share, text } from '../shapes.js'
 import { SHORT_NAME } from './machine-description.js'
 
 const shortName = z.string().regex(SHORT_NAME)

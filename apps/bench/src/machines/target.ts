@@ -5,15 +5,13 @@
  * Nothing of a target ever reaches a shell as it is written here: hosts and users are held to a narrow alphabet and
  * cannot begin with a hyphen, and words of a remote command are quoted one by one.
  */
-
 import { readFileSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { FormatError } from '@oddflow/core'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
-import { inFile } from '../errors.js'
-import { checkShape } from '../shapes.js'
+import { checkShape, inFile } from '../files.js'
 import { EXPECTED_NAME, SHORT_NAME } from './machine-description.js'
 
 /** As trials and tables name machines. */

@@ -6,6 +6,9 @@
  * got, so that whatever comes back says for itself whether it is equal. `files` has the SHA-256 of everything else in
  * the bundle, the program included: the hash of `work.json` is the hash of the bundle.
  */
+
+import { createHash } from 'node:crypto'
+import { endianness } from 'node:os'
 import type { CheckedParameters } from '@oddflow/detectors'
 import type { z } from 'zod'
 import type { workShape } from './runner-line.js'
@@ -61,4 +64,15 @@ export function describeWork(work: ItemWork): string {
 export function workItemKey(work: ItemWork): string {
   const tail = work.kind === 'fit' ? [work.trainRows] : [work.tuning, work.repeat]
   return [work.kind, work.dataset, work.features, work.detector, work.seed, ...tail].join(' ')
+}
+
+/** 64 lower-case hexadecimal digits. */
+export function sha256(bytes: Uint8Array | string): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+/** Over the little-endian float64 values: equal hashes, equal scores to the last bit. */
+export function hashScores(scores: Float64Array): string {
+  const bytes = Buffer.from(scores.buffer, scores.byteOffset, scores.byteLength)
+  return sha256(endianness() === 'LE' ? bytes : Buffer.from(bytes).swap64())
 }

@@ -12,10 +12,18 @@ import { fileURLToPath } from 'node:url'
 import { DataError, decodeNpyMatrix, encodeNpy, type Matrix } from '@oddflow/core'
 import { openScratchFolder } from '@oddflow/program'
 import { z } from 'zod'
+import {
+  amount,
+  count,
+  digest,
+  parseShape,
+  positive,
+  readLines,
+  share,
+  text,
+  writeFileWhole,
+} from '../files.js'
 import { runProcess, whyFailed } from '../machines/reach.js'
-import { writeFileWhole } from '../output.js'
-import { readLines } from '../read-shapes.js'
-import { amount, count, digest, parseShape, positive, share, text } from '../shapes.js'
 
 /** The middle value, or the mean of the two in the middle; of at least one. */
 export function median(values: readonly number[]): number {

@@ -24,7 +24,7 @@ import {
 import type { SweepSetting } from '../commands/sweep.js'
 import { firstRows, type LoadedRepeat, loadRepeat, repeatsOf } from '../datasets/load-repeat.js'
 import type { Manifest } from '../datasets/manifest.js'
-import { VERSION } from '../version.js'
+import { VERSION } from './machine.js'
 import { candidatesOf, encodeTrialModel, isTunable, type MethodName, measureScores } from './trial-model.js'
 
 /**

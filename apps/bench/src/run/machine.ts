@@ -4,7 +4,11 @@ import { createRequire } from 'node:module'
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { TrialMachine } from '@oddflow/evaluation'
-import { VERSION } from '../version.js'
+
+/** Of this package. */
+export const VERSION: string = (
+  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+).version
 
 export function describeMachine(name: string, concurrency: number): TrialMachine {
   return {

@@ -8,7 +8,7 @@ import { gunzipSync } from 'node:zlib'
 import { createCaptureReader, encodePcap, type PcapFrame } from '@oddflow/capture'
 import { DataError } from '@oddflow/core'
 import type { Command } from 'commander'
-import { inFile } from '../errors.js'
+import { inFile } from '../files.js'
 import { note } from '../output.js'
 import { daysOf } from './week.js'
 

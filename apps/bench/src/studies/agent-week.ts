@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { count, list, text } from '../shapes.js'
+import { count, list, text } from '../files.js'
 import { fixed } from '../tables/figures.js'
 import {
   type AgentEvent,

@@ -6,24 +6,25 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
+import { count, list, readShape, share, text } from '../files.js'
 import { note } from '../output.js'
-import { readShape } from '../read-shapes.js'
-import { count, list, share, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import {
   type Capture,
   collectFlows,
   compare,
+  DEFAULT_VARIANT,
+  describeRecipe,
   judgeCaptures,
   judgeFlows,
   type Recipe,
   secondsToFirstFlag,
   trainOn,
+  variantNamed,
   wholeCapture,
 } from './flows.js'
 import { defineStudy, findingsShape, mean, percent, targetTable, three } from './study.js'
-import { DEFAULT_VARIANT, describeRecipe, variantNamed } from './variants.js'
 
 export const LAB = fileURLToPath(new URL('../../../../test/fixtures/lab', import.meta.url))
 const PAIR_NAMES = [

@@ -9,15 +9,13 @@ import { spread } from '@oddflow/evaluation'
 import { type CollectedFlows, extractMatrix, learnFeatureContract } from '@oddflow/flows'
 import { trainingSetOf } from '@oddflow/program'
 import { z } from 'zod'
+import { count, list, share, text } from '../files.js'
 import { findPython, runPython } from '../peers/run-peers.js'
-import { count, list, share, text } from '../shapes.js'
 import { fixed, formatSpread } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { pairsIn, readPair } from './attacks.js'
-import { type Capture, collectFlows, trainOnSet } from './flows.js'
-import { aucOf, novelShare } from './judge.js'
+import { aucOf, type Capture, collectFlows, novelShare, trainOnSet, variantNamed } from './flows.js'
 import { defineStudy, type SeedOptions, three, withSeeds } from './study.js'
-import { variantNamed } from './variants.js'
 
 const DETECTORS = ['oc-kjl-qs', 'oc-nystrom-qs'] as const
 const OCSVM_QUANTILES = [0.1, 0.25, 0.3, 0.5, 0.75, 0.9, 0.95]

@@ -8,11 +8,17 @@ import { createScoreWorkspace, encodeModelFile, type SavedModel, scoreSamples } 
 import type { TrainingSet } from '@oddflow/program'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
-import { count } from '../shapes.js'
+import { count } from '../files.js'
 import { fixed } from '../tables/figures.js'
-import { collectFlows, trainingSet, trainOnSet, wholeCapture } from './flows.js'
+import {
+  collectFlows,
+  DEFAULT_VARIANT,
+  trainingSet,
+  trainOnSet,
+  variantNamed,
+  wholeCapture,
+} from './flows.js'
 import { defineStudy, median, targetTable } from './study.js'
-import { DEFAULT_VARIANT, variantNamed } from './variants.js'
 import { readDevices, splitOf } from './watch.js'
 
 const DEVICE = 'HueBridge'

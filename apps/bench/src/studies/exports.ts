@@ -18,14 +18,21 @@ import {
 } from '@oddflow/detectors'
 import { extractMatrix } from '@oddflow/flows'
 import { z } from 'zod'
-import { count, list, text } from '../shapes.js'
+import { publishedRows } from '../datasets/load-repeat.js'
+import { count, list, text } from '../files.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { pairsIn, readPair } from './attacks.js'
-import { type Capture, collectFlows, trainOn, trainOnRows, wholeCapture } from './flows.js'
-import { publishedRows } from './published-rows.js'
+import {
+  type Capture,
+  collectFlows,
+  DEFAULT_VARIANT,
+  trainOn,
+  trainOnRows,
+  variantNamed,
+  wholeCapture,
+} from './flows.js'
 import { defineStudy, unique } from './study.js'
-import { DEFAULT_VARIANT, variantNamed } from './variants.js'
 import { readDevices } from './watch.js'
 import { daysOf } from './week.js'
 

@@ -4,8 +4,17 @@
  */
 import { compileFilter, createPacketBatch, decodePackets, packetStatusCode } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
-import { DataError, type FlowContract, type Matrix } from '@oddflow/core'
-import { createGroups, type DetectorOptions, type SavedModel } from '@oddflow/detectors'
+import { concatRows, DataError, type FlowContract, type Matrix } from '@oddflow/core'
+import {
+  createGroups,
+  createScoreWorkspace,
+  type DetectorModel,
+  type DetectorOptions,
+  isNovel,
+  type SavedModel,
+  scoreSamples,
+  type Threshold,
+} from '@oddflow/detectors'
 import { auc, rocCurve, tprAtFpr } from '@oddflow/evaluation'
 import {
   type CollectedFlows,
@@ -16,7 +25,7 @@ import {
 } from '@oddflow/flows'
 import { createFlowJudge, type TrainingSet, trainingSetOf, trainModel } from '@oddflow/program'
 import { note } from '../output.js'
-import { VERSION } from '../version.js'
+import { VERSION } from '../run/machine.js'
 import type { Findings } from './study.js'
 
 /** What `oddflow train` is told, as far as a study varies it. */
@@ -27,6 +36,96 @@ export interface Recipe {
   readonly activeSeconds: number | null
   readonly detector: DetectorOptions
 }
+
+// ---- recipes
+
+const DEFAULT_RECIPE: Recipe = {
+  features: 'flow-summary',
+  idleSeconds: 600,
+  activeSeconds: 600,
+  detector: { detector: 'ensemble' },
+}
+/** No flow of a capture is so long. */
+const UNCUT_SECONDS = 1e7
+
+function detectedBy(detector: DetectorOptions): Recipe {
+  return { ...DEFAULT_RECIPE, detector }
+}
+
+/** One detector on the rows of the default, standardised as the ensemble's are. */
+function alone(detector: DetectorOptions): Recipe {
+  return detectedBy({ ...detector, scaler: 'standard' })
+}
+
+function cutAt(idleSeconds: number, activeSeconds: number): Recipe {
+  return { ...DEFAULT_RECIPE, idleSeconds, activeSeconds }
+}
+
+export const DEFAULT_VARIANT = 'default'
+
+/** Recipes by name. The studies judge `default`; recipe.ts compares the others with it. */
+const VARIANTS: Readonly<Record<string, Recipe>> = {
+  [DEFAULT_VARIANT]: DEFAULT_RECIPE,
+  before: {
+    features: 'iat-size',
+    idleSeconds: 600,
+    activeSeconds: null,
+    detector: { detector: 'oc-kjl-qs' },
+  },
+  'nearest+hbos+gmm': detectedBy({ detector: 'ensemble', members: ['nearest', 'hbos', 'gmm'] }),
+  'nearest+hbos+oc-kjl': detectedBy({ detector: 'ensemble', members: ['nearest', 'hbos', 'oc-kjl'] }),
+  'nearest+hbos+iforest': detectedBy({ detector: 'ensemble', members: ['nearest', 'hbos', 'iforest'] }),
+  'ensemble-of-nearest': detectedBy({ detector: 'ensemble', members: ['nearest'] }),
+  'ensemble-of-hbos': detectedBy({ detector: 'ensemble', members: ['hbos'] }),
+  'm-50': detectedBy({ detector: 'ensemble', m: 50 }),
+  'm-32': detectedBy({ detector: 'ensemble', m: 32 }),
+  'bins-10': detectedBy({ detector: 'ensemble', bins: 10 }),
+  'bins-30': detectedBy({ detector: 'ensemble', bins: 30 }),
+  nearest: alone({ detector: 'nearest' }),
+  hbos: alone({ detector: 'hbos' }),
+  gmm: alone({ detector: 'gmm' }),
+  'oc-kjl': alone({ detector: 'oc-kjl' }),
+  'oc-kjl-d-10-q-0.6': alone({ detector: 'oc-kjl', d: 10, bandwidthQuantile: 0.6 }),
+  'ocsvm-nu-0.01': alone({ detector: 'ocsvm', nu: 0.01 }),
+  'ocsvm-nu-0.5': alone({ detector: 'ocsvm', nu: 0.5 }),
+  iforest: alone({ detector: 'iforest' }),
+  pca: alone({ detector: 'pca' }),
+  kde: alone({ detector: 'kde' }),
+  'idle-900-cut-900': cutAt(900, 900),
+  'idle-600-uncut': cutAt(600, UNCUT_SECONDS),
+  'idle-600-cut-300': cutAt(600, 300),
+  'idle-600-cut-60': cutAt(600, 60),
+  'idle-300-uncut': cutAt(300, UNCUT_SECONDS),
+  'idle-300-cut-600': cutAt(300, 600),
+  'idle-300-cut-300': cutAt(300, 300),
+  'idle-120-cut-300': cutAt(120, 300),
+  'idle-60-cut-60': cutAt(60, 60),
+}
+
+export const VARIANT_NAMES = Object.keys(VARIANTS)
+
+export function variantNamed(name: string): Recipe {
+  const recipe = VARIANTS[name]
+  if (recipe === undefined) throw new RangeError(`${name}: no such variant`)
+  return recipe
+}
+
+/** As the command line of `oddflow train` has it. */
+export function describeRecipe({ features, idleSeconds, activeSeconds, detector }: Recipe): string {
+  const options = Object.entries(detector).map(([name, value]) => {
+    const flag = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+    return value === true ? flag : `${flag} ${Array.isArray(value) ? value.join(',') : String(value)}`
+  })
+  return [
+    'oddflow train …',
+    `--features ${features}`,
+    `--idle-timeout ${idleSeconds}`,
+    ...(activeSeconds === null ? [] : [`--active-timeout ${activeSeconds}`]),
+    ...options,
+  ].join(' ')
+}
+
+// ---- captures to flows, models and verdicts
 
 export interface Capture {
   readonly path: string
@@ -238,4 +337,33 @@ export async function secondsToFirstFlag(model: SavedModel, capture: Capture): P
 /** After so long without a packet no flow is open. */
 function longestWaitMicros({ idleTimeoutMicros }: FlowContract): number {
   return idleTimeoutMicros + 2 * TICK_MICROS
+}
+
+// ---- scores of rows by a model
+
+export function scoresOf(model: DetectorModel, rows: Matrix): Float64Array {
+  return scoreSamples(model, rows, new Float64Array(rows.rows), createScoreWorkspace(model))
+}
+
+/** `labels`: 1 = novel. Throws DataError where rows of one kind are missing. */
+export function areaOf(scores: Float64Array, labels: ArrayLike<number>): number {
+  const { value } = auc(scores, labels)
+  if (value === null) throw new DataError('expected normal rows and novel ones to judge')
+  return value
+}
+
+export function aucOf(model: DetectorModel, normal: Matrix, novel: Matrix): number {
+  const scores = scoresOf(model, concatRows([normal, novel]))
+  return areaOf(scores, new Uint8Array(scores.length).fill(1, normal.rows))
+}
+
+interface Judge {
+  readonly detector: DetectorModel
+  readonly threshold: Threshold
+}
+
+/** Share of rows called novel; 0 of none. */
+export function novelShare({ detector, threshold }: Judge, rows: Matrix): number {
+  if (rows.rows === 0) return 0
+  return scoresOf(detector, rows).filter((score) => isNovel(score, threshold)).length / rows.rows
 }

@@ -13,9 +13,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodePcapRecord } from '@oddflow/capture'
 import { encodeModelFile } from '@oddflow/detectors'
+import { UsageError } from '@oddflow/program'
 import { Argument, Command } from 'commander'
 import { z } from 'zod'
-import { UsageError } from '../errors.js'
 import { printText } from '../output.js'
 import {
   type AgentEvent,
@@ -38,9 +38,8 @@ import {
   withChecksum,
 } from './agent-runs.js'
 import { LAB, labMac, labNormal } from './attacks.js'
-import { trainOn, wholeCapture } from './flows.js'
+import { DEFAULT_VARIANT, trainOn, variantNamed, wholeCapture } from './flows.js'
 import { type Study, type StudyOptions, withEvidence } from './study.js'
-import { DEFAULT_VARIANT, variantNamed } from './variants.js'
 import { ORDER_OF_TIME, readDevices, splitOf } from './watch.js'
 
 // ---- recordings

@@ -27,15 +27,13 @@ import {
 } from '@oddflow/detectors'
 import { extractMatrix, learnFeatureContract } from '@oddflow/flows'
 import { z } from 'zod'
-import { count, list, share, text } from '../shapes.js'
+import { count, list, share, text } from '../files.js'
 import { fixed, renderCurves } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { pairsIn } from './attacks.js'
-import { collectFlows, wholeCapture } from './flows.js'
-import { aucOf, novelShare } from './judge.js'
-import { INTRODUCTION, loadRows, modelOf, part, seedList, withLearningSeeds } from './learning.js'
+import { aucOf, collectFlows, novelShare, variantNamed, wholeCapture } from './flows.js'
+import { INTRODUCTION, loadRows, modelOf, part, seedList, withLearningSeeds } from './learning-plan.js'
 import { defineStudy, fraction, mean, percent, type SeedOptions, signed, unique } from './study.js'
-import { variantNamed } from './variants.js'
 
 const PERIODS = 40
 const CHANGE = 10

@@ -20,10 +20,10 @@ import {
 } from '@oddflow/detectors'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
-import { count, list, text } from '../shapes.js'
+import { count, list, text } from '../files.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
-import { loadRows, modelOf, part } from './learning.js'
+import { loadRows, modelOf, part } from './learning-plan.js'
 import { defineStudy } from './study.js'
 
 const TRAINING = 1000

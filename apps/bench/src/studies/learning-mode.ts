@@ -9,9 +9,9 @@ import { join } from 'node:path'
 import { concatRows, createRng, type Matrix, type Rng, takeRows } from '@oddflow/core'
 import { createOnlineUpdater, type LearningOptions, type SavedModel } from '@oddflow/detectors'
 import { z } from 'zod'
-import { count, share, text } from '../shapes.js'
+import { count, share, text } from '../files.js'
 import { markdownTable } from '../tables/table.js'
-import { aucOf, novelShare } from './judge.js'
+import { aucOf, novelShare } from './flows.js'
 import {
   INTRODUCTION,
   type LearningRows,
@@ -20,7 +20,7 @@ import {
   part,
   seedList,
   withLearningSeeds,
-} from './learning.js'
+} from './learning-plan.js'
 import { defineStudy, fraction, mean, percent, type SeedOptions, unique } from './study.js'
 
 const SETS = ['aecho', 'sfrig']

@@ -8,11 +8,11 @@ import { concatRows, createRng, type Matrix, matrixOf, takeRows } from '@oddflow
 import { createOnlineUpdater, type LearningOptions, type OnlineUpdater } from '@oddflow/detectors'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
-import { count, list, share, text } from '../shapes.js'
+import { count, list, share, text } from '../files.js'
 import { renderCurves } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
-import { novelShare, scoresOf } from './judge.js'
-import { INTRODUCTION, loadRows, modelOf, part } from './learning.js'
+import { novelShare, scoresOf } from './flows.js'
+import { INTRODUCTION, loadRows, modelOf, part } from './learning-plan.js'
 import { defineStudy, percent } from './study.js'
 
 const SETS = ['sfrig', 'aecho']

@@ -15,10 +15,10 @@ import { checkParameters, type DetectorName, type DetectorOptions, fitDetector }
 import { PLAIN_ROWS_DETECTORS, selectDetector } from '@oddflow/evaluation'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
-import { count, list, share, text } from '../shapes.js'
+import { type LabelledRows, publishedRows } from '../datasets/load-repeat.js'
+import { count, list, share, text } from '../files.js'
 import { markdownTable } from '../tables/table.js'
-import { areaOf, scoresOf } from './judge.js'
-import { type LabelledRows, publishedRows } from './published-rows.js'
+import { areaOf, scoresOf } from './flows.js'
 import { defineStudy, mean, targetTable, three } from './study.js'
 
 const TRAINING_ROWS = 2000

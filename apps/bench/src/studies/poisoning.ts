@@ -7,7 +7,7 @@
 import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { count, list, text } from '../shapes.js'
+import { count, list, text } from '../files.js'
 import { markdownTable } from '../tables/table.js'
 import {
   type AgentEvent,

@@ -3,15 +3,15 @@
  * traffic lab. What the product never had was tried in a numpy prototype; its figures are words of the page.
  */
 import { join } from 'node:path'
+import { UsageError } from '@oddflow/program'
 import { z } from 'zod'
 import { names, whole } from '../commands/options.js'
-import { UsageError } from '../errors.js'
-import { count, list, share, text } from '../shapes.js'
+import { count, list, share, text } from '../files.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { measureLab } from './attacks.js'
+import { describeRecipe, VARIANT_NAMES, variantNamed } from './flows.js'
 import { defineStudy, mean, percent, three } from './study.js'
-import { describeRecipe, VARIANT_NAMES, variantNamed } from './variants.js'
 import { averageOf, measureWatch, orderOfTime, randomOrders, worstDevice } from './watch.js'
 import { measureWeek, summariseWeek } from './week.js'
 

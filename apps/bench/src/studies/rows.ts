@@ -21,16 +21,15 @@ import {
 } from '@oddflow/detectors'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
+import { publishedRows } from '../datasets/load-repeat.js'
+import { list, share, text } from '../files.js'
 import { note } from '../output.js'
 import { findPython, runPython } from '../peers/run-peers.js'
-import { list, share, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
-import { readPaperFigures } from '../tables/published.js'
+import { readPaperFigures } from '../tables/paper-tables.js'
 import { markdownTable } from '../tables/table.js'
-import { rank, trainOnRows } from './flows.js'
-import { publishedRows } from './published-rows.js'
+import { DEFAULT_VARIANT, rank, trainOnRows, variantNamed } from './flows.js'
 import { defineStudy, mean, percent, targetTable, three } from './study.js'
-import { DEFAULT_VARIANT, variantNamed } from './variants.js'
 
 const SUBSAMPLE_ROWS = 2000
 

@@ -16,11 +16,11 @@ import {
 } from '@oddflow/detectors'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
-import { count, share, text } from '../shapes.js'
+import { type LabelledRows, publishedRows } from '../datasets/load-repeat.js'
+import { count, share, text } from '../files.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
-import { areaOf, scoresOf } from './judge.js'
-import { type LabelledRows, publishedRows } from './published-rows.js'
+import { areaOf, scoresOf } from './flows.js'
 import { defineStudy, fraction, mean, median, unique } from './study.js'
 
 const DETECTORS = ['oc-kjl-qs', 'oc-nystrom-qs', 'oc-kjl-svm', 'oc-nystrom-svm'] as const

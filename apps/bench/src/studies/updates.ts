@@ -6,11 +6,20 @@ import { join } from 'node:path'
 import { encodeModelFile, type SavedModel, updateEnsemble } from '@oddflow/detectors'
 import { hashRows } from '@oddflow/program'
 import { z } from 'zod'
-import { count, share, text } from '../shapes.js'
+import { count, share, text } from '../files.js'
 import { markdownTable } from '../tables/table.js'
-import { collectFlows, compare, judgeCaptures, trainingSet, trainOn, wholeCapture } from './flows.js'
+import {
+  collectFlows,
+  compare,
+  DEFAULT_VARIANT,
+  describeRecipe,
+  judgeCaptures,
+  trainingSet,
+  trainOn,
+  variantNamed,
+  wholeCapture,
+} from './flows.js'
 import { defineStudy, type Findings, findingsShape, mean, percent, targetTable, three } from './study.js'
-import { DEFAULT_VARIANT, describeRecipe, variantNamed } from './variants.js'
 import { ORDER_OF_TIME, readDevices, splitOf } from './watch.js'
 
 const ORDERS = [1, 2, 3, ORDER_OF_TIME] as const

@@ -8,11 +8,20 @@ import { createRng, type Rng, shuffleInPlace } from '@oddflow/core'
 import type { CollectedFlows } from '@oddflow/flows'
 import { InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
-import { inFile } from '../errors.js'
-import { readShape } from '../read-shapes.js'
-import { text } from '../shapes.js'
+import { inFile, readShape, text } from '../files.js'
 import { markdownTable } from '../tables/table.js'
-import { collectFlows, compare, judgeCaptures, type Recipe, trainOn, wholeCapture } from './flows.js'
+import {
+  collectFlows,
+  compare,
+  DEFAULT_VARIANT,
+  describeRecipe,
+  judgeCaptures,
+  type Recipe,
+  trainOn,
+  VARIANT_NAMES,
+  variantNamed,
+  wholeCapture,
+} from './flows.js'
 import {
   defineStudy,
   type Findings,
@@ -23,7 +32,6 @@ import {
   targetTable,
   three,
 } from './study.js'
-import { DEFAULT_VARIANT, describeRecipe, VARIANT_NAMES, variantNamed } from './variants.js'
 
 /** Captures of each device of another family that are judged, at most. */
 const NOVEL_CAPTURES = 3

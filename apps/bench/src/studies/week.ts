@@ -6,15 +6,22 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { DataError } from '@oddflow/core'
 import { z } from 'zod'
-import { inFile } from '../errors.js'
+import { count, inFile, list, share, text } from '../files.js'
 import { note } from '../output.js'
-import { count, list, share, text } from '../shapes.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { labAttacks, readPair } from './attacks.js'
-import { collectFlows, judgeFlows, type Recipe, trainOn, wholeCapture } from './flows.js'
+import {
+  collectFlows,
+  DEFAULT_VARIANT,
+  describeRecipe,
+  judgeFlows,
+  type Recipe,
+  trainOn,
+  variantNamed,
+  wholeCapture,
+} from './flows.js'
 import { defineStudy, mean, percent, targetTable } from './study.js'
-import { DEFAULT_VARIANT, describeRecipe, variantNamed } from './variants.js'
 
 const TRAINING_DAYS = 3
 const FLOOD = 'dlinkhomehub_vs_synflood'

@@ -3,9 +3,8 @@
  * the same everywhere, how long a score takes where that means anything, and what fits under a ceiling of memory.
  */
 import { millisPer100, spread } from '@oddflow/evaluation'
-import { sha256 } from '../machines/digest.js'
 import { isEqualReading, isTimed, type Reading } from '../machines/reading.js'
-import { describeWork } from '../machines/work.js'
+import { describeWork, sha256 } from '../machines/work.js'
 import { fixed, formatSpread } from './figures.js'
 import { markdownTable, plainText } from './table.js'
 

@@ -2,6 +2,8 @@
  * The paper's tables with what was measured in each cell. A column of the paper is measured on captures where they
  * were prepared, otherwise on the authors' rows, and the notes say on which.
  */
+
+import { fileURLToPath } from 'node:url'
 import {
   BASELINE,
   type Metric,
@@ -12,10 +14,76 @@ import {
   type Tuning,
   trialsBehind,
 } from '@oddflow/evaluation'
+import { z } from 'zod'
 import type { Manifest } from '../datasets/manifest.js'
+import { readShape } from '../files.js'
 import { fixed } from './figures.js'
-import type { PaperFigures, PaperRow, ReferenceAuc } from './published.js'
 import { type Cell, compare, hashTrials, type Published, type Table } from './table.js'
+
+// ---- published figures, data files of this package: the paper's tables, and the AUCs of an independent implementation
+
+const tuning = z.enum(['none', 'minimal'])
+/** Mean and standard deviation, as printed. */
+const figure = z.tuple([z.number(), z.number().min(0)])
+
+const paperFigures = z.strictObject({
+  format: z.literal(1),
+  source: z.string(),
+  datasets: z.array(z.string()),
+  tables: z.array(
+    z.strictObject({
+      /** Of the table in the paper's source. */
+      label: z.string(),
+      caption: z.string(),
+      rows: z.array(
+        z.strictObject({
+          tuning,
+          features: z.string(),
+          detector: z.string(),
+          metric: z.enum([
+            'auc',
+            'auc-retained',
+            'train-millis-per-100',
+            'test-millis-per-100',
+            'space-kilobytes',
+            'train-speedup',
+            'test-speedup',
+            'space-reduction',
+          ]),
+          machine: z.enum(['server', 'rspi', 'nano']).nullable(),
+          figures: z.record(z.string(), figure),
+        }),
+      ),
+    }),
+  ),
+})
+
+const referenceAuc = z.strictObject({
+  format: z.literal(1),
+  source: z.string(),
+  rows: z.array(
+    z.strictObject({
+      tuning,
+      /** As trials name it: the reference of a centred sketch is `…-centred`. */
+      detector: z.string(),
+      runs: z.number().int().min(2),
+      figures: z.record(z.string(), figure),
+    }),
+  ),
+})
+
+export type PaperFigures = z.infer<typeof paperFigures>
+export type PaperRow = PaperFigures['tables'][number]['rows'][number]
+export type ReferenceAuc = z.infer<typeof referenceAuc>
+
+export const readPaperFigures = (): PaperFigures => read('paper-figures.json', paperFigures)
+export const readReferenceAuc = (): ReferenceAuc => read('reference-auc.json', referenceAuc)
+
+function read<T>(name: string, shape: z.ZodType<T>): T {
+  return readShape(shape, fileURLToPath(new URL(`../../published/${name}`, import.meta.url)), 'published')
+}
+
+// ---- tables
 
 /**
  * What the paper does not tabulate: the AUC of every detector side by side, over all test rows and over the 300 + 300

@@ -1,5 +1,5 @@
 /** The one-class SVMs of others beside ours on the same rows, as a page. */
-import { sha256 } from '../machines/digest.js'
+import { sha256 } from '../machines/work.js'
 import { PEERS, type PeerReading } from '../peers/run-peers.js'
 import type { SpeedReading } from '../peers/speed.js'
 import { fixed } from './figures.js'

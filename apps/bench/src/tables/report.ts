@@ -1,5 +1,4 @@
 /** All tables of one set of trials, with what was run where: what every format is made from. */
-
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { findDisagreements, mergeTrials, type Trial } from '@oddflow/evaluation'
@@ -11,9 +10,15 @@ import { readSpeedReadings } from '../peers/speed.js'
 import { readTrials } from '../run/trials-file.js'
 import { STUDIES } from '../studies/registry.js'
 import { renderMachinesPage } from './machines-page.js'
-import { aucTables, costTables, paperTables, referenceTables } from './paper-tables.js'
+import {
+  aucTables,
+  costTables,
+  type PaperFigures,
+  paperTables,
+  type ReferenceAuc,
+  referenceTables,
+} from './paper-tables.js'
 import { renderPeersPage, renderPeersSpeedPage } from './peers-pages.js'
-import type { PaperFigures, ReferenceAuc } from './published.js'
 import { disturbance, renderNuSweep, renderRowsSweep, renderScalerSweep } from './sweep-pages.js'
 import { hashTrials, type Table } from './table.js'
 

@@ -4,11 +4,15 @@ import { join } from 'node:path'
 import { createMatrix, encodeNpy, type Matrix } from '@oddflow/core'
 import { afterAll, describe, expect, it } from 'vitest'
 import { loadRepeat, repeatsOf } from '../../src/datasets/load-repeat.js'
-import { type CapturesManifest, manifestShape } from '../../src/datasets/manifest.js'
+import {
+  type CapturesManifest,
+  manifestShape,
+  OWN_MANIFESTS,
+  readManifests,
+} from '../../src/datasets/manifest.js'
 import { hashManifest, hashMatrices } from '../../src/datasets/pools.js'
 import { verifyDataset } from '../../src/datasets/prepare.js'
-import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
-import { checkShape } from '../../src/shapes.js'
+import { checkShape } from '../../src/files.js'
 import { sharedPath } from '../support/shared.js'
 import { encodeLabels, writeSmallData } from '../support/small-data.js'
 

@@ -4,10 +4,15 @@ import { join } from 'node:path'
 import { FormatError, OddFlowError } from '@oddflow/core'
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
-import { type CapturesManifest, manifestSchema, manifestShape } from '../../src/datasets/manifest.js'
+import {
+  type CapturesManifest,
+  manifestSchema,
+  manifestShape,
+  OWN_MANIFESTS,
+  readManifests,
+} from '../../src/datasets/manifest.js'
 import { verifyDataset } from '../../src/datasets/prepare.js'
-import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
-import { checkShape } from '../../src/shapes.js'
+import { checkShape } from '../../src/files.js'
 import { sharedPath } from '../support/shared.js'
 import { writeSmallData } from '../support/small-data.js'
 

@@ -17,7 +17,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { type CapturesManifest, manifestShape } from '../../src/datasets/manifest.js'
 import { poolFolder, readPools } from '../../src/datasets/pools.js'
 import { bytesToPrepare, preparePools } from '../../src/datasets/prepare.js'
-import { checkShape } from '../../src/shapes.js'
+import { checkShape } from '../../src/files.js'
 import { runBench } from '../support/run-bench.js'
 
 const lab = fileURLToPath(new URL('../../../../test/fixtures/lab/', import.meta.url))

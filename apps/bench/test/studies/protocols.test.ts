@@ -1,4 +1,5 @@
 /** What the studies judge by what: splits, summaries of rows, sums over days. */
+
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,10 +8,15 @@ import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import { captureOf, inOrder, readPackets } from '../../src/studies/agent-runs.js'
 import { labAttacks, labMac, labNormal, readPair } from '../../src/studies/attacks.js'
-import { collectFlows, wholeCapture } from '../../src/studies/flows.js'
+import {
+  collectFlows,
+  describeRecipe,
+  VARIANT_NAMES,
+  variantNamed,
+  wholeCapture,
+} from '../../src/studies/flows.js'
 import { endsOf, kindsOf } from '../../src/studies/poisoning.js'
 import { paperTuned, summariseRows } from '../../src/studies/rows.js'
-import { describeRecipe, VARIANT_NAMES, variantNamed } from '../../src/studies/variants.js'
 import {
   averageOf,
   type Devices,

@@ -2,10 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { renderReport } from '../../src/commands/tables.js'
-import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
+import { OWN_MANIFESTS, readManifests } from '../../src/datasets/manifest.js'
 import { readTrials } from '../../src/run/trials-file.js'
 import { STUDIES } from '../../src/studies/registry.js'
-import { readPaperFigures, readReferenceAuc } from '../../src/tables/published.js'
+import { readPaperFigures, readReferenceAuc } from '../../src/tables/paper-tables.js'
 import { buildReport, renderPages } from '../../src/tables/report.js'
 
 const results = fileURLToPath(new URL('../../../../docs/results/', import.meta.url))

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { readPaperFigures, readReferenceAuc } from '../../src/tables/published.js'
+import { readPaperFigures, readReferenceAuc } from '../../src/tables/paper-tables.js'
 import { sharedPath } from '../support/shared.js'
 
 const records = sharedPath('paper/tables.json')

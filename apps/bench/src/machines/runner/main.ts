@@ -14,11 +14,29 @@ import { dirname, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { sha256 } from '../digest.js'
+import { createRng, decodeNpyMatrix } from '@oddflow/core'
+import {
+  checkStoredParameters,
+  createScoreWorkspace,
+  decodeModelFile,
+  encodeModelFile,
+  fitDetector,
+  scoreSamples,
+} from '@oddflow/detectors'
+import { timeRuns } from '@oddflow/evaluation'
+import { encodeTrialModel, measureScores } from '../../run/trial-model.js'
 import { describeMachineFully, EXPECTED_NAME, SHORT_NAME, toShortName } from '../machine-description.js'
-import type { RunnerLine } from '../runner-line.js'
-import { describeWork, WORK_FILE, type Work } from '../work.js'
-import { runItem } from './run-item.js'
+import type { ItemOutcome, RunnerLine } from '../runner-line.js'
+import {
+  describeWork,
+  type FitItem,
+  hashScores,
+  isFitItem,
+  type ScoreItem,
+  sha256,
+  WORK_FILE,
+  type Work,
+} from '../work.js'
 
 const HELP = `Usage: node oddflow-bench.mjs [options] > NAME.jsonl
 
@@ -129,7 +147,7 @@ async function main(): Promise<void> {
       index,
       work: item.work,
       expected: item.expected,
-      outcome: tryItem(() => runItem(item, work, folder)),
+      outcome: tryItem(() => (isFitItem(item) ? runFit(item, work) : runScore(item, work))),
     })
     // so that the end of standard input is noticed between two items
     await setImmediate()
@@ -160,6 +178,53 @@ function tryItem<T>(run: () => T): T | { failure: string } {
     return { failure: message.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' ').slice(0, 200) || 'failed' }
   }
 }
+
+// ---- items
+
+const clock = (): number => performance.now()
+
+/** Reads a model, writes it again (the bytes must be equal), scores the rows, and scores them again for the time. */
+function runScore(item: ScoreItem, { testRuns }: Work): ItemOutcome {
+  const saved = decodeModelFile(readFileSync(join(folder, item.model)))
+  const rows = decodeNpyMatrix(readFileSync(join(folder, item.rows)))
+  const labels = decodeNpyMatrix(readFileSync(join(folder, item.labels)))
+  const workspace = createScoreWorkspace(saved.detector)
+  const scores = scoreSamples(saved.detector, rows, new Float64Array(rows.rows), workspace)
+  const out = new Float64Array(rows.rows)
+  const testMillis = timeRuns(() => scoreSamples(saved.detector, rows, out, workspace), {
+    clock,
+    runs: testRuns,
+  })
+  return {
+    modelSha256: sha256(encodeModelFile(saved)),
+    scoresSha256: hashScores(scores),
+    result: { sample: item.work.sample, ...measureScores(scores, labels.data) },
+    testRows: rows.rows,
+    testMillis: [...testMillis],
+    fitMillis: null,
+  }
+}
+
+/** Fits a model and writes it. */
+function runFit(item: FitItem, { oddflowVersion }: Work): ItemOutcome {
+  const train = decodeNpyMatrix(readFileSync(join(folder, item.rows)))
+  const { seed, dataSha256 } = item.work
+  const parameters = checkStoredParameters(item.parameters)
+  const started = clock()
+  const detector = fitDetector(train, parameters, createRng(seed))
+  const fitMillis = clock() - started
+  const bytes = encodeTrialModel(detector, train, { oddflowVersion, seed, dataSha256 })
+  return {
+    modelSha256: sha256(bytes),
+    scoresSha256: null,
+    result: null,
+    testRows: null,
+    testMillis: null,
+    fitMillis,
+  }
+}
+
+// ---- run
 
 try {
   await main()
