@@ -6,7 +6,7 @@
 import { createHash, type KeyObject } from 'node:crypto'
 import { DeliverPolicy, DiscardPolicy, JetStreamApiError } from '@nats-io/jetstream'
 import { OddFlowError } from '@oddflow/core'
-import { decodeModelFile } from '@oddflow/detectors'
+import { decodeModelFile, learnedStateOf } from '@oddflow/detectors'
 import {
   decodeModelState,
   decodeOffer,
@@ -161,7 +161,7 @@ export async function publishModel(
 
 function decoded(path: string, bytes: Uint8Array) {
   try {
-    return decodeModelFile(bytes)
+    return decodeModelFile(bytes, learnedStateOf)
   } catch (error) {
     throw inFile(path, error, '; give a whole model file that oddflow train wrote')
   }

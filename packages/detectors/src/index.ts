@@ -102,6 +102,7 @@ export { decodeModelFile } from './model-file/decode.js'
 export type {
   EnsembleUpdates,
   GridValue,
+  LearnedPart,
   ParameterSelection,
   Provenance,
   SavedModel,
@@ -123,6 +124,7 @@ export {
   replayJournal,
 } from './online/journal.js'
 export type { ArrivalReport } from './online/learn-arrivals.js'
+export { learnedStateOf } from './online/learned-part.js'
 export type * from './online/learned-state.js'
 export {
   type CheckedLearningOptions,

@@ -2,7 +2,7 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { FormatError } from '@oddflow/core'
-import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
+import { decodeModelFile, learnedStateOf, type SavedModel } from '@oddflow/detectors'
 import { type ReadFileOptions, readFileBounded, writeFileWhole } from './files.js'
 import { FileError, inFile } from './messages.js'
 
@@ -104,7 +104,7 @@ export function readModelFile(path: string, options: ReadModelOptions = {}): Mod
   })
   if (options.publicKey) checkSignature(path, bytes, options.publicKey)
   try {
-    const saved = decodeModelFile(bytes)
+    const saved = decodeModelFile(bytes, learnedStateOf)
     if (options.signWith) signModel(path, bytes, options.signWith)
     return { saved, sha256: createHash('sha256').update(bytes).digest('hex'), sizeBytes: bytes.length }
   } catch (error) {

@@ -10,7 +10,7 @@
 import { createHash, type KeyObject } from 'node:crypto'
 import { join } from 'node:path'
 import { checkSameContract, DataError, type FlowContract, FormatError, OddFlowError } from '@oddflow/core'
-import { decodeModelFile, novelRows } from '@oddflow/detectors'
+import { decodeModelFile, learnedStateOf, novelRows } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
 import {
   decodeOffer,
@@ -120,7 +120,7 @@ export function createFleetModelStore(files: FileSystem, stateFolder: string) {
 function modelOf(bytes: Uint8Array, sha256: string, contract: FlowContract): ModelFile {
   const found = createHash('sha256').update(bytes).digest('hex')
   if (found !== sha256) throw new DataError(`expected the SHA-256 ${sha256}, found ${found}`)
-  const saved = decodeModelFile(bytes)
+  const saved = decodeModelFile(bytes, learnedStateOf)
   checkSameContract(contract, saved.contract)
   return { saved, sha256, sizeBytes: bytes.length }
 }

@@ -4,7 +4,7 @@
  */
 
 import type { FlowContract } from '@oddflow/core'
-import type { SavedModel } from '@oddflow/detectors'
+import { learnedStateOf, type SavedModel } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
 import { createFlowJudge, deviceKeyOf, type FlowJudge, type Network, scoreRarity } from '@oddflow/program'
 import type { Alert } from '../alerts/alert.js'
@@ -119,7 +119,8 @@ export function createShadow(
   { previous }: ModelRecord,
   row: Float64Array,
 ): JudgingModel | null {
-  const { contract, onePacketRule, provenance, learned } = saved
+  const { contract, onePacketRule, provenance } = saved
+  const learned = learnedStateOf(saved)
   if (learned === undefined) return null
   const trained: SavedModel = { ...learned.frozen, contract, onePacketRule, provenance }
   return { id: previous?.slice(0, 16) ?? '', saved: trained, judge: createFlowJudge(trained, row).judge }

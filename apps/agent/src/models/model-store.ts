@@ -11,7 +11,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { DataError, FormatError } from '@oddflow/core'
-import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
+import { decodeModelFile, learnedStateOf, type SavedModel } from '@oddflow/detectors'
 import { FileError, fileError } from '@oddflow/program'
 import * as v from 'valibot'
 import { type FileSystem, isOutOfFiles } from '../files/file-system.js'
@@ -223,7 +223,12 @@ export class ModelStore {
 
   async #readModel(record: ModelRecord): Promise<KeptModel> {
     const bytes = await this.readFile(record)
-    return { record, saved: decodeModelFile(bytes), sizeBytes: bytes.length, isPrevious: false }
+    return {
+      record,
+      saved: decodeModelFile(bytes, learnedStateOf),
+      sizeBytes: bytes.length,
+      isPrevious: false,
+    }
   }
 
   /** A text is why it cannot be used. Rejects where the process has too many files open. */

@@ -14,6 +14,7 @@ import {
   decodeModelFile,
   encodeModelFile,
   type LearningOptions,
+  learnedStateOf,
 } from '@oddflow/detectors'
 import type { LearningSettings } from '../config/settings.js'
 import type { ModelManagerOptions } from './model-manager.js'
@@ -102,7 +103,7 @@ export function createScopeUpdater(options: ScopeUpdaterOptions) {
         const { shadowAgrees } = learning
         const learnt = await options.learnOn({ file, rows, shadowAgrees, seed: options.seed })
         // whatever came is no model until it is read
-        const saved = learnt.refused ? null : decodeModelFile(learnt.file)
+        const saved = learnt.refused ? null : decodeModelFile(learnt.file, learnedStateOf)
         // retrained or forgotten meanwhile
         if (of.record !== record || registry.get(of.name) !== of) return
         if (saved !== null) checkAttacks(saved, attacks)

@@ -261,7 +261,7 @@ function followStream(
         novelties.rows += planted.rows
         novelties.normalToFrozen += planted.rows - report.novelToFrozen
         novelties.learntAsNormal += report.learnt
-        const { rows, numbers } = learner.saved().learned!.held
+        const { rows, numbers } = learner.state.held
         const held = new Set(Array.from({ length: rows.rows }, (_, i) => keyOf(rows, i)))
         const before = learner.counters.arrived - planted.rows
         for (let i = 0; i < planted.rows; i++) {

@@ -17,6 +17,7 @@ import {
   detectorFigures,
   detectorOptionsOf,
   exceedingSizes,
+  learnedStateOf,
   type ModelFact,
   modelSpaceNumbers,
   type ParameterSelection,
@@ -135,11 +136,12 @@ export function modelFacts(saved: SavedModel, calibratedBy = calibrationText(sav
     })
   }
   if (provenance.selection !== undefined) facts.push(selectionFact(provenance.selection, detector))
-  if (saved.learned !== undefined) {
-    const { counters, reservoir, held } = saved.learned
+  const learned = learnedStateOf(saved)
+  if (learned !== undefined) {
+    const { counters, options, reservoir, held } = learned
     facts.push({
       label: 'learned since',
-      value: `${counters.learnt} of ${counters.arrived} rows in ${plural(counters.rounds, 'round')} (${counters.refusedRounds} undone by the guard${saved.learned.options.guard === null ? ', which is off' : ''}); ${reservoir.rows.rows} kept, ${held.rows.rows} on hold`,
+      value: `${counters.learnt} of ${counters.arrived} rows in ${plural(counters.rounds, 'round')} (${counters.refusedRounds} undone by the guard${options.guard === null ? ', which is off' : ''}); ${reservoir.rows.rows} kept, ${held.rows.rows} on hold`,
     })
   }
   if (updates !== undefined) {
@@ -212,6 +214,7 @@ export function describeModel(
 /** Everything but the tensors. */
 export function modelJson(saved: SavedModel): Record<string, unknown> {
   const { detector, contract, threshold, onePacketRule, provenance } = saved
+  const learned = learnedStateOf(saved)
   return {
     kind: detector.kind,
     parameters: detector.parameters,
@@ -223,9 +226,7 @@ export function modelJson(saved: SavedModel): Record<string, unknown> {
     threshold,
     onePacketRule,
     provenance,
-    ...(saved.learned === undefined
-      ? {}
-      : { learned: { counters: saved.learned.counters, options: saved.learned.options } }),
+    ...(learned === undefined ? {} : { learned: { counters: learned.counters, options: learned.options } }),
   }
 }
 

@@ -15,7 +15,9 @@ import {
   DEFAULT_LEARNING,
   encodeModelFile,
   type GuardBounds,
+  type LearnedState,
   type LearningOptions,
+  learnedStateOf,
   type RoundReport,
   type SavedModel,
   updateEnsemble,
@@ -238,11 +240,12 @@ async function updateOfMixture(
   options: UpdateCommandOptions,
   writeModel: (bytes: Uint8Array) => void,
 ): Promise<void> {
-  const learning = learningFrom(options, saved)
-  if (saved.learned !== undefined && options.seed !== undefined) {
+  const before = learnedStateOf(saved)
+  const learning = learningFrom(options, before)
+  if (before !== undefined && options.seed !== undefined) {
     throw new UsageError('--seed: the model was updated before and keeps its seed')
   }
-  if (saved.learned !== undefined && options.knownNovel !== undefined) {
+  if (before !== undefined && options.knownNovel !== undefined) {
     throw new UsageError('--known-novel: the model was updated before and keeps its known-novel rows')
   }
   const given = {
@@ -257,8 +260,7 @@ async function updateOfMixture(
         ? createOnlineUpdater(saved, given)
         : createJournallingUpdater(saved, given, journal.write),
     )
-    const before = saved.learned?.counters
-    const firstPeriod = (before?.lastPeriod ?? 0) + 1
+    const firstPeriod = (before?.counters.lastPeriod ?? 0) + 1
     const rounds: RoundReport[] = []
     let novel = 0
     let novelToFrozen = 0
@@ -282,9 +284,9 @@ async function updateOfMixture(
     const bytes = encodeModelFile(updated)
     journal?.close()
     writeModel(bytes)
-    const { guard } = updated.learned!.options
+    const after = learnedStateOf(updated)!
+    const { guard } = after.options
     const { rows, withoutRow } = streamed
-    const learned = learnedSince(saved, updated)
     const facts = {
       model: options.output,
       bytes: bytes.length,
@@ -292,7 +294,13 @@ async function updateOfMixture(
       withoutRow,
       novel,
       novelToFrozen,
-      ...learned,
+      ...countsSince(before, after),
+      components: componentsOf(updated),
+      componentsBefore: componentsOf(saved),
+      landmarks: landmarksOf(updated),
+      landmarksBefore: landmarksOf(saved),
+      threshold: updated.threshold.value,
+      thresholdBefore: saved.threshold.value,
     }
     const limits = limitsOfUpdate(saved, updated)
     const warnings = [...limits.warnings]
@@ -332,7 +340,7 @@ async function updateOfMixture(
 const SKETCH_ROWS = 10
 
 /** What was given, over the options of earlier updates or the defaults. Throws UsageError for flags that exclude each other. */
-function learningFrom(options: LearningFlags, saved: SavedModel): LearningOptions {
+function learningFrom(options: LearningFlags, before: LearnedState | undefined): LearningOptions {
   const { assumeNormal, novel, confirm, halfLife, sketch } = options
   if (assumeNormal === true && (novel !== undefined || confirm !== undefined)) {
     throw new UsageError(
@@ -353,7 +361,7 @@ function learningFrom(options: LearningFlags, saved: SavedModel): LearningOption
       if (value !== undefined) throw new UsageError(`${flag}: does not apply with --no-guard`)
     }
   }
-  const known = { ...DEFAULT_LEARNING, ...(options.defaults === true ? {} : saved.learned?.options) }
+  const known = { ...DEFAULT_LEARNING, ...(options.defaults === true ? {} : before?.options) }
   const learning: { -readonly [Key in keyof LearningOptions]: LearningOptions[Key] } =
     options.defaults === true ? { ...DEFAULT_LEARNING } : {}
   if (options.method !== undefined) learning.method = options.method === '2' ? 2 : 1
@@ -411,10 +419,9 @@ function whyRefused(rounds: readonly RoundReport[], guard: GuardBounds | null): 
   return reasons.join(', and ')
 }
 
-function learnedSince(before: SavedModel, after: SavedModel) {
-  const { counters } = after.learned!
-  const earlier = before.learned?.counters
-  const since = (key: keyof typeof counters): number => counters[key] - (earlier?.[key] ?? 0)
+function countsSince(before: LearnedState | undefined, after: LearnedState) {
+  const since = (key: keyof LearnedState['counters']): number =>
+    after.counters[key] - (before?.counters[key] ?? 0)
   return {
     learnt: since('learnt'),
     heldBack: since('heldBack'),
@@ -424,12 +431,6 @@ function learnedSince(before: SavedModel, after: SavedModel) {
     refused: since('refused'),
     rounds: since('rounds'),
     refusedRounds: since('refusedRounds'),
-    components: componentsOf(after),
-    componentsBefore: componentsOf(before),
-    landmarks: landmarksOf(after),
-    landmarksBefore: landmarksOf(before),
-    threshold: after.threshold.value,
-    thresholdBefore: before.threshold.value,
   }
 }
 

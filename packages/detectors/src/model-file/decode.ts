@@ -21,7 +21,6 @@ import { checkThreshold } from '../calibration/threshold.js'
 import { checkModel } from '../check-model.js'
 import { type DetectorName, isDetectorName } from '../detector.js'
 import { type Fields, fieldsAt } from '../fields.js'
-import { learningModel } from '../online/learned-state.js'
 import { checkSameFields } from '../parameter-checks.js'
 import { DETECTORS } from '../registry.js'
 import { decodeScaler } from '../scaler.js'
@@ -31,6 +30,7 @@ import {
   FORMAT,
   FORMAT_VERSION,
   LEARNED_KEY,
+  LEARNED_PREFIX,
   METADATA_KEYS,
   ModelFileReader,
   modelFileChecksum,
@@ -38,7 +38,6 @@ import {
   SCALER_KEY,
   SIGNATURE,
 } from './layout.js'
-import { decodeLearned } from './learned-parts.js'
 import { checkAgreement, metadataValues } from './parts.js'
 import { checkProvenance, type SavedModel } from './saved-model.js'
 
@@ -72,13 +71,20 @@ function findEntry(header: Uint8Array, key: string): number {
   return 8
 }
 
-/** The bytes may be reused afterwards. Throws FormatError. */
-export function decodeModelFile(bytes: Uint8Array): SavedModel {
+/**
+ * The bytes may be reused afterwards. Throws FormatError.
+ *
+ * @param check - Checks more of the model; its ArgumentErrors and FormatErrors are refusals too. `learnedStateOf` of
+ *   @oddflow/online checks the learned part, which is otherwise returned unchecked: scoring does not use it.
+ */
+export function decodeModelFile(bytes: Uint8Array, check?: (saved: SavedModel) => unknown): SavedModel {
   const file = decodeSafetensors(bytes)
   checkChecksum(bytes)
   checkVersion(bytes, file.metadata.get('formatVersion'))
   try {
-    return readParts(file)
+    const saved = readParts(file)
+    check?.(saved)
+    return saved
   } catch (error) {
     if (!(error instanceof FormatError || error instanceof ArgumentError)) throw error
     const field = error.field ?? 'parameters'
@@ -153,11 +159,11 @@ function readParts(source: Safetensors): SavedModel {
     fitReport: file.json('fitReport'),
   }
   const groups = source.metadata.has(GROUPS_KEY) ? decodeGroups(file) : undefined
-  const hasLearned = source.metadata.has(LEARNED_KEY)
-  file.refuseOthers(hasLearned ? `${LEARNED_KEY}.` : undefined)
-  const detector = checkModel(value)
-  const learned = hasLearned ? decodeLearned(file, learningModel(detector)) : undefined
+  const learned = source.metadata.has(LEARNED_KEY)
+    ? { metadata: fieldsAt(file.json(LEARNED_KEY), LEARNED_KEY), tensors: file.allWith(LEARNED_PREFIX) }
+    : undefined
   file.refuseOthers()
+  const detector = checkModel(value)
   const rule = file.json('onePacketRule')
   const onePacketRule = rule === null ? null : checkOnePacketRule(rule)
   checkAgreement(contract, onePacketRule, detector)
@@ -166,7 +172,7 @@ function readParts(source: Safetensors): SavedModel {
     contract,
     threshold: checkThreshold(file.json('threshold')),
     onePacketRule,
-    provenance: checkProvenance(file.json('provenance'), (learned?.frozen.detector ?? detector).parameters),
+    provenance: checkProvenance(file.json('provenance'), detector.parameters, learned !== undefined),
     ...(groups === undefined ? {} : { groups }),
     ...(learned === undefined ? {} : { learned }),
   }

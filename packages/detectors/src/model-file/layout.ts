@@ -44,8 +44,10 @@ export const METADATA_KEYS = [
 /** Metadata of models with a column of names: its number. The rest of a scaler is in tensors. */
 export const SCALER_KEY = 'scaler'
 
-/** Metadata of updated models, and the prefix of their tensors' names. */
+/** Metadata of updated models. */
 export const LEARNED_KEY = 'learned'
+/** What the names of their further tensors start with. */
+export const LEARNED_PREFIX = 'learned.'
 
 export type MetadataKey = (typeof METADATA_KEYS)[number]
 
@@ -146,10 +148,16 @@ export class ModelFileReader {
     return this.tensor(name, 'U32', 1).data
   }
 
-  /** Throws FormatError for a tensor that nothing read, except names starting with `later`. */
-  refuseOthers(later?: string): void {
+  /** All tensors whose names start with `prefix`, by name. */
+  allWith(prefix: string): Record<string, Tensor> {
+    const found = [...this.file.tensors].filter(([name]) => name.startsWith(prefix))
+    for (const [name] of found) this.asked.add(name)
+    return Object.fromEntries(found)
+  }
+
+  /** Throws FormatError for a tensor that nothing read. */
+  refuseOthers(): void {
     for (const name of this.file.tensors.keys()) {
-      if (later !== undefined && name.startsWith(later)) continue
       if (!this.asked.has(name)) refusePart(name, 'no such tensor is known here')
     }
   }

@@ -3,8 +3,7 @@ import { categoryColumn, type FeatureContract, FormatError, type OnePacketRule }
 import { encodeGroups } from '../calibration/groups.js'
 import type { DetectorModel } from '../model.js'
 import { DETECTORS } from '../registry.js'
-import { FORMAT, type MetadataKey, SCALER_KEY } from './layout.js'
-import { encodeLearned } from './learned-parts.js'
+import { FORMAT, LEARNED_KEY, type MetadataKey, SCALER_KEY } from './layout.js'
 import type { SavedModel } from './saved-model.js'
 
 /** The JSON metadata of a saved model as values, for writing and for comparison with a file. */
@@ -27,7 +26,7 @@ export function metadataValues(saved: SavedModel): MetadataValues {
       : { [SCALER_KEY]: { categoryColumn: scaler.categoryColumn } }),
     ...DETECTORS[kind].encode(saved.detector).metadata,
     ...(saved.groups === undefined ? {} : encodeGroups(saved.groups).metadata),
-    ...(saved.learned === undefined ? {} : encodeLearned(saved.learned).metadata),
+    ...(saved.learned === undefined ? {} : { [LEARNED_KEY]: saved.learned.metadata }),
   }
 }
 

@@ -26,15 +26,19 @@ import {
   wholeAt,
 } from '../fields.js'
 import type { DetectorModel } from '../model.js'
-import type { LearnedState } from '../online/learned-state.js'
-import { learningModel } from '../online/learned-state.js'
 import type { GridOption } from '../options.js'
 import { detectorOptionsOf } from '../parameter-checks.js'
 import type { CheckedParameters } from '../parameters.js'
 import { DETECTORS } from '../registry.js'
 import { encodeScaler } from '../scaler.js'
-import { CHECKSUM_DIGITS, CHECKSUM_OFFSET, FORMAT_VERSION, modelFileChecksum } from './layout.js'
-import { checkLearned, encodeLearned } from './learned-parts.js'
+import {
+  CHECKSUM_DIGITS,
+  CHECKSUM_OFFSET,
+  FORMAT_VERSION,
+  LEARNED_KEY,
+  LEARNED_PREFIX,
+  modelFileChecksum,
+} from './layout.js'
 import { checkAgreement, metadataValues } from './parts.js'
 
 /**
@@ -66,12 +70,16 @@ export interface ParameterSelection {
 const MAXIMUM_VALUES = 1000
 
 /** Checks it for a model with these parameters. Throws ArgumentError naming the field. */
-function checkParameterSelection(value: unknown, parameters: CheckedParameters): ParameterSelection {
+function checkParameterSelection(
+  value: unknown,
+  parameters: CheckedParameters,
+  isUpdated: boolean,
+): ParameterSelection {
   const at = 'provenance.selection'
   const s = fieldsAt(value, at)
   refuseOtherFields(s, at, SELECTION_FIELDS)
   const criterion = literalAt(s.criterion, `${at}.criterion`, 'validation-auc')
-  const grid = checkGrid(fieldsAt(s.grid, `${at}.grid`), parameters, `${at}.grid`)
+  const grid = checkGrid(fieldsAt(s.grid, `${at}.grid`), parameters, isUpdated, `${at}.grid`)
   const product = Object.values(grid).reduce((count, values) => count * values.length, 1)
   if (s.candidates !== product) {
     failField(`${at}.candidates`, `${product}, as many as the grid has`, s.candidates)
@@ -101,7 +109,12 @@ const SELECTION_FIELDS = [
   'dataSha256',
 ]
 
-function checkGrid(grid: Fields, parameters: CheckedParameters, at: string): Record<string, GridValue[]> {
+function checkGrid(
+  grid: Fields,
+  parameters: CheckedParameters,
+  isUpdated: boolean,
+  at: string,
+): Record<string, GridValue[]> {
   const { options } = DETECTORS[parameters.detector]
   const chosen = detectorOptionsOf(parameters) as Fields
   const checked: [string, GridValue[]][] = []
@@ -116,7 +129,8 @@ function checkGrid(grid: Fields, parameters: CheckedParameters, at: string): Rec
     if (!values.every(isGridValue) || new Set(values).size < values.length) {
       return failField(field, 'different numbers, texts or truth values', values)
     }
-    if (!values.includes(chosen[name] as GridValue)) {
+    // an update may raise m, d and k beyond the searched values
+    if (!isUpdated && !values.includes(chosen[name] as GridValue)) {
       failField(field, 'a list that has the value of the parameters', values)
     }
     checked.push([name, [...values]])
@@ -174,12 +188,30 @@ export interface SavedModel {
   readonly provenance: Provenance
   /** Judges groups of flows; absent without held-out scores. */
   readonly groups?: GroupCalibration
-  /** State of an updated model; absent otherwise. */
-  readonly learned?: LearnedState
+  /** What the updates of @oddflow/online keep beside the model; absent without updates. */
+  readonly learned?: LearnedPart
 }
 
-/** Checks it for a model with these parameters. Throws ArgumentError naming the field. */
-export function checkProvenance(value: unknown, parameters: CheckedParameters): Provenance {
+/**
+ * State of updates as it is in a model file. Scoring does not use it, and only @oddflow/online knows and checks what it
+ * means.
+ */
+export interface LearnedPart {
+  /** Values that JSON can hold. */
+  readonly metadata: Readonly<Record<string, unknown>>
+  /** By their names in the file, which start with `learned.`. */
+  readonly tensors: Readonly<Record<string, Tensor>>
+}
+
+/**
+ * Checks it for a model with these parameters, or, if `isUpdated`, for one whose sizes updates may have raised since.
+ * Throws ArgumentError naming the field.
+ */
+export function checkProvenance(
+  value: unknown,
+  parameters: CheckedParameters,
+  isUpdated: boolean,
+): Provenance {
   const p = fieldsAt(value, 'provenance')
   const { oddflowVersion, selection, updates } = p
   refuseOtherFields(p, 'provenance', ['oddflowVersion', 'seed', 'dataSha256', 'rows', 'selection', 'updates'])
@@ -194,7 +226,9 @@ export function checkProvenance(value: unknown, parameters: CheckedParameters): 
   }
   return {
     ...base,
-    ...(selection === undefined ? {} : { selection: checkParameterSelection(selection, parameters) }),
+    ...(selection === undefined
+      ? {}
+      : { selection: checkParameterSelection(selection, parameters, isUpdated) }),
     ...(updates === undefined ? {} : { updates: checkUpdates(updates, parameters, base.rows) }),
   }
 }
@@ -239,15 +273,15 @@ export function encodeModelFile(saved: SavedModel): Uint8Array<ArrayBuffer> {
   const contract = checkFeatureContract(saved.contract)
   const onePacketRule = saved.onePacketRule === null ? null : checkOnePacketRule(saved.onePacketRule)
   checkAgreement(contract, onePacketRule, detector)
-  const learned =
-    saved.learned === undefined ? undefined : checkLearned(saved.learned, learningModel(detector))
+  const { learned } = saved
+  if (learned !== undefined) checkLearnedNames(learned)
   const groups = saved.groups === undefined ? undefined : checkGroups(saved.groups)
   const values = metadataValues({
     detector,
     contract,
     threshold: checkThreshold(saved.threshold),
     onePacketRule,
-    provenance: checkProvenance(saved.provenance, (learned?.frozen.detector ?? detector).parameters),
+    provenance: checkProvenance(saved.provenance, detector.parameters, learned !== undefined),
     ...(groups === undefined ? {} : { groups }),
     ...(learned === undefined ? {} : { learned }),
   })
@@ -262,11 +296,20 @@ export function encodeModelFile(saved: SavedModel): Uint8Array<ArrayBuffer> {
       ...DETECTORS[detector.kind].encode(detector).tensors,
       ...encodeScaler(detector.scaler),
       ...(groups === undefined ? {} : encodeGroups(groups).tensors),
-      ...(learned === undefined ? {} : encodeLearned(learned).tensors),
+      ...learned?.tensors,
     }),
   )
   const bytes = encodeSafetensors({ tensors, metadata })
   const checksum = modelFileChecksum(bytes)
   for (let i = 0; i < CHECKSUM_DIGITS; i++) bytes[CHECKSUM_OFFSET + i] = checksum.charCodeAt(i)
   return bytes
+}
+
+/** Other names would replace the model's own parts. */
+function checkLearnedNames({ metadata, tensors }: LearnedPart): void {
+  fieldsAt(metadata, LEARNED_KEY)
+  for (const name of Object.keys(tensors)) {
+    if (!name.startsWith(LEARNED_PREFIX))
+      failField(LEARNED_KEY, `names that start with ${LEARNED_PREFIX}`, name)
+  }
 }

@@ -27,6 +27,7 @@ import {
   type RowEntries,
   takeArrivals,
 } from './learn-arrivals.js'
+import { encodeLearned, learnedStateOf } from './learned-part.js'
 import {
   type LearnedState,
   type LearningCounters,
@@ -179,6 +180,8 @@ export interface OnlineUpdater {
   readonly detector: LearningModel
   readonly threshold: Threshold
   readonly counters: LearningCounters
+  /** The learned state as of the end of the last round. */
+  readonly state: LearnedState
   /** The model with its learned state, as of the end of the last round. */
   saved(): SavedModel
 }
@@ -192,28 +195,34 @@ export function createOnlineUpdater(saved: SavedModel, given: OnlineUpdaterOptio
   checkLearnableModel(model)
   const first = firstState(saved, model, given)
   const { options } = first
-  let committed: SavedModel = { ...saved, learned: first }
+  let state = first
+  let committed: SavedModel = { ...saved, learned: encodeLearned(first) }
   let work = new LearningWork(model, saved.threshold, first)
 
   const finishRound = (): RoundReport => {
     const rng = createRng(work.seed).fork(`round ${work.counters.rounds + 1} batch ${work.counters.batches}`)
     const report = endRound(work, rng)
     if (!report.refused) {
-      const learned = work.close()
-      committed = { ...committed, detector: work.model, threshold: work.threshold, learned }
+      state = work.close()
+      committed = {
+        ...committed,
+        detector: work.model,
+        threshold: work.threshold,
+        learned: encodeLearned(state),
+      }
       return report
     }
     // the counters continue; everything else is restored
-    const learned = committed.learned!
-    const { learnt, componentsAdded, componentsRemoved, componentsMerged, sketchUpdates } = learned.counters
+    const { learnt, componentsAdded, componentsRemoved, componentsMerged, sketchUpdates } = state.counters
     const counters: LearningCounters = {
       ...work.counters,
       ...{ learnt, componentsAdded, componentsRemoved, componentsMerged, sketchUpdates },
       refused: work.counters.refused + work.counters.learnt - learnt,
       refusedRounds: work.counters.refusedRounds + 1,
     }
-    committed = { ...committed, learned: { ...learned, counters } }
-    work = new LearningWork(committed.detector as LearningModel, committed.threshold, committed.learned!)
+    state = { ...state, counters }
+    committed = { ...committed, learned: encodeLearned(state) }
+    work = new LearningWork(committed.detector as LearningModel, committed.threshold, state)
     return report
   }
 
@@ -259,6 +268,9 @@ export function createOnlineUpdater(saved: SavedModel, given: OnlineUpdaterOptio
     get counters() {
       return { ...work.counters }
     },
+    get state() {
+      return state
+    },
     saved() {
       return committed
     },
@@ -268,7 +280,7 @@ export function createOnlineUpdater(saved: SavedModel, given: OnlineUpdaterOptio
 /** The state with which learning starts or continues. */
 function firstState(saved: SavedModel, model: LearningModel, given: OnlineUpdaterOptions): LearnedState {
   const { seed = 1, trainingRows, knownNovel } = given
-  const before = saved.learned
+  const before = learnedStateOf(saved)
   if (before !== undefined) {
     for (const key of ['seed', 'trainingRows', 'knownNovel'] as const) {
       if (given[key] !== undefined) {

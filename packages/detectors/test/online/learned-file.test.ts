@@ -1,6 +1,14 @@
 import { createRng, decodeSafetensors, encodeSafetensors, FormatError, type Tensor } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import { createOnlineUpdater, decodeModelFile, encodeModelFile, type SavedModel } from '../../src/index.js'
+import {
+  createOnlineUpdater,
+  decodeModelFile,
+  type EmbeddedMixtureModel,
+  encodeModelFile,
+  learnedStateOf,
+  novelRows,
+  type SavedModel,
+} from '../../src/index.js'
 import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/layout.js'
 import { sampleModel, sampleRows } from '../model-file/sample.js'
 
@@ -36,7 +44,7 @@ function refusal(change: {
   change.head?.(head)
   const metadata = new Map([...file.metadata, ['learned', JSON.stringify(head)]] as [string, string][])
   try {
-    decodeModelFile(signed(encodeSafetensors({ tensors, metadata })))
+    decodeModelFile(signed(encodeSafetensors({ tensors, metadata })), learnedStateOf)
     return null
   } catch (error) {
     if (error instanceof FormatError) return error
@@ -62,7 +70,49 @@ describe('a model file with learned state', () => {
   it('reads back as it was, unchanged by reading', () => {
     expect(refusal({})).toBeNull()
     expect(decodeModelFile(bytes)).toEqual(saved)
-    expect(saved.learned!.counters.learnt).toBeGreaterThan(40)
+    expect(learnedStateOf(decodeModelFile(bytes))!.counters.learnt).toBeGreaterThan(40)
+  })
+
+  it('is read for scoring whatever its learned part holds, and refused by name where that is used', () => {
+    const forged = decodeModelFile(bytes)
+    forged.learned!.tensors['learned.statistics.masses']!.data[0] = -1
+    const read = decodeModelFile(encodeModelFile(forged))
+    expect(read).toEqual(forged)
+    expect(novelRows(read, sampleRows(6))).toEqual(novelRows(saved, sampleRows(6)))
+    for (const use of [learnedStateOf, createOnlineUpdater]) {
+      expect(() => use(read)).toThrow(expect.objectContaining({ field: 'learned.statistics.masses' }))
+    }
+  })
+
+  it('is not written with parts that are not of the learned state', () => {
+    const tensors = { ...saved.learned!.tensors, 'mixture.weights': f64([1], 1) }
+    const learned = { ...saved.learned!, tensors }
+    expect(() => encodeModelFile({ ...saved, learned })).toThrow(/learned: expected names.*mixture.weights/)
+    const none = { ...saved.learned!, metadata: null as never }
+    expect(() => encodeModelFile({ ...saved, learned: none })).toThrow(/learned: expected an object/)
+  })
+
+  it('states the searched values of the trained model, whose sizes an update may have raised', () => {
+    const { frozen } = learnedStateOf(saved)!
+    const { m } = (frozen.detector as EmbeddedMixtureModel).parameters
+    const selection = (values: number[]) => ({
+      criterion: 'validation-auc' as const,
+      grid: { m: values },
+      candidates: values.length,
+      failed: 0,
+      auc: 0.9,
+      normalRows: 5,
+      novelRows: 5,
+      dataSha256: 'a'.repeat(64),
+    })
+    const searched = (values: number[], learned = saved.learned!): SavedModel => ({
+      ...saved,
+      learned,
+      provenance: { ...saved.provenance, selection: selection(values) },
+    })
+    const read = (model: SavedModel) => decodeModelFile(encodeModelFile(model), learnedStateOf)
+    expect(read(searched([m, m + 1]))).toEqual(searched([m, m + 1]))
+    expect(() => read(searched([m + 1]))).toThrow(/provenance.selection.grid.m/)
   })
 
   it('adds nothing to the file of a model that has learnt nothing', () => {
@@ -154,8 +204,8 @@ describe('a model file with learned state', () => {
     const change = (h: Record<string, unknown>) => Object.assign(h.options as object, { guard })
     expect(refusal({ tensors, head: change })?.field).toBe('learned.knownNormal')
     expect(refusal({ tensors })).toBeNull()
-    const matrix = { rows: 0, cols: 3, data: new Float64Array(0) }
-    const without = { ...saved, learned: { ...saved.learned!, knownNormal: matrix, knownNovel: matrix } }
+    const { metadata } = saved.learned!
+    const without = { ...saved, learned: { metadata, tensors: { ...saved.learned!.tensors, ...tensors } } }
     expect(() => createOnlineUpdater(without, { learning: { guard } })).toThrow(
       /learning.guard: no rows are known/,
     )
@@ -192,10 +242,10 @@ describe('a model file with learned state', () => {
       updater.arrive(sampleRows(4, rows), { assumeNormal: true })
       updater.endRound()
     }
-    const { reservoir } = updater.saved().learned!
+    const { reservoir } = updater.state
     expect(Math.min(...reservoir.numbers)).toBe(1e-200)
     const long = encodeModelFile(updater.saved())
-    expect(encodeModelFile(decodeModelFile(long))).toEqual(long)
+    expect(encodeModelFile(decodeModelFile(long, learnedStateOf))).toEqual(long)
   })
 
   it('is refused with a head that is not as it is written', () => {
@@ -228,7 +278,7 @@ describe('a model file with learned state', () => {
       const damaged = bytes.slice()
       for (let j = 0; j < 3; j++) damaged[8 + rng.nextBelow(damaged.length - 8)] = rng.nextBelow(256)
       try {
-        encodeModelFile(decodeModelFile(signed(damaged)))
+        encodeModelFile(decodeModelFile(signed(damaged), learnedStateOf))
       } catch (error) {
         expect(error).toBeInstanceOf(FormatError)
       }
@@ -237,8 +287,8 @@ describe('a model file with learned state', () => {
 
   it('is refused on a detector that cannot learn on', () => {
     const other = { ...sampleModel({ detector: 'nearest' }), learned: saved.learned! }
-    expect(() => encodeModelFile(other)).toThrow(/nearest cannot be updated row by row/)
+    expect(() => learnedStateOf(other)).toThrow(/nearest cannot be updated row by row/)
     const unguarded = learnt({ supportGuard: false })
-    expect(() => encodeModelFile({ ...saved, learned: unguarded.learned! })).toThrow(/supportGuard/)
+    expect(() => learnedStateOf({ ...saved, learned: unguarded.learned! })).toThrow(/supportGuard/)
   })
 })

@@ -227,13 +227,13 @@ describe('the ways of a row', () => {
         ),
         { assumeNormal: true },
       )
-      const { detector, learned } = updater.saved()
+      const { detector } = updater.saved()
       const model = detector as LearningModel
       expect(model.mixture.weights.length).toBeLessThanOrEqual(
         Math.max(6, (saved.detector as LearningModel).mixture.weights.length),
       )
       expect('embedding' in model && model.embedding.landmarks.rows).toBeLessThanOrEqual(40)
-      expect(learned!.reservoir.rows.rows).toBeLessThanOrEqual(50)
+      expect(updater.state.reservoir.rows.rows).toBeLessThanOrEqual(50)
     }
     expect(updater.counters.componentsMerged + updater.counters.componentsRemoved).toBeGreaterThan(0)
   })
@@ -253,7 +253,7 @@ describe('the ways of a row', () => {
       updater.arrive(newMode(50, i), { assumeNormal: true })
       stays.arrive(newMode(50, i), { assumeNormal: true })
     }
-    const mass = updater.saved().learned!.statistics.masses.reduce((a, b) => a + b, 0)
+    const mass = updater.state.statistics.masses.reduce((a, b) => a + b, 0)
     expect(mass).toBeLessThan(190)
     const old = clusteredRows(100, COLUMNS, 70)
     expect(novelShare(updater.saved(), old)).toBeGreaterThan(0.5)
@@ -274,10 +274,10 @@ describe('the ways of a row', () => {
       },
     })
     updater.arrive(clusteredRows(60, COLUMNS, 12))
-    const { learned } = updater.saved()
-    expect(learned!.reservoir.rows.rows).toBe(TRAINING + 60)
-    expect(learned!.base.masses.every((mass) => mass === 0)).toBe(true)
-    expect(learned!.statistics.masses.reduce((a, b) => a + b, 0)).toBeCloseTo(TRAINING + 60, 6)
+    const { reservoir, base, statistics } = updater.state
+    expect(reservoir.rows.rows).toBe(TRAINING + 60)
+    expect(base.masses.every((mass) => mass === 0)).toBe(true)
+    expect(statistics.masses.reduce((a, b) => a + b, 0)).toBeCloseTo(TRAINING + 60, 6)
     expect(() => createOnlineUpdater(saved, { learning: { reservoirRows: 'all' } })).toThrow(/training rows/)
   })
 })

@@ -17,13 +17,13 @@ const known = ({ base, reservoir }: LearnedState) =>
 
 function learnt(saved: SavedModel, learning: LearningOptions, seed: number, rows: number) {
   const updater = createOnlineUpdater(saved, { learning })
-  const before = totalMass(updater.saved().learned!.statistics)
+  const before = totalMass(updater.state.statistics)
   const report = updater.arrive(sampleRows(seed, rows), { assumeNormal: true })
   updater.endRound()
   const after = updater.saved()
   expect(report.rounds.every(({ refused }) => !refused)).toBe(true)
   const { learnt: counted, componentsRemoved: removed } = updater.counters
-  return { after, before, mass: totalMass(after.learned!.statistics), counted, removed }
+  return { after, state: updater.state, before, mass: totalMass(updater.state.statistics), counted, removed }
 }
 
 describe.each(KINDS)('a learned state under other options, %o', (options) => {
@@ -37,10 +37,10 @@ describe.each(KINDS)('a learned state under other options, %o', (options) => {
   it('forgets no row for a smaller reservoir', () => {
     const smaller = { reservoirRows: 10, calibrationRows: 10, heldRows: 1 }
     const opened = createOnlineUpdater(first.after, { learning: smaller })
-    const reopened = opened.saved().learned!
+    const reopened = opened.state
     expect(reopened.reservoir.rows.rows).toBe(10)
     expect(reopened.calibration.rows).toBe(10)
-    expect(known(reopened)).toBeCloseTo(known(first.after.learned!), 6)
+    expect(known(reopened)).toBeCloseTo(known(first.state), 6)
     // what it begins with is a file that reads back
     expect(decodeModelFile(encodeModelFile(opened.saved()))).toEqual(opened.saved())
     const second = learnt(first.after, smaller, 6, 300)

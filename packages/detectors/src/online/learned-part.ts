@@ -1,7 +1,7 @@
 /**
  * The learned state in a model file: the metadata `learned`, and tensors whose names start with it.
  *
- * Files of other models have neither. Reading checks everything: shapes against the model, numbers in the range for
+ * A detector keeps both as they are in the file. Reading checks everything: shapes against the model, numbers in the range for
  * learning (learning-options.ts), statistics that rows could have made, whole counters, and the frozen model by its
  * detector's check.
  */
@@ -10,9 +10,14 @@ import { choleskyInto } from '@oddflow/linalg'
 import { checkThreshold } from '../calibration/threshold.js'
 import { checkModel } from '../check-model.js'
 import { type Fields, failField, fieldsAt, finiteAt, matrixAt, numbersAt, wholeAt } from '../fields.js'
-import { reservoirCapacity } from '../online/begin-learning.js'
-import { MAXIMUM_REFERENCE_ROWS } from '../online/guard-update.js'
-import type { RowEntries } from '../online/learn-arrivals.js'
+import { int32Tensor, ModelFileReader, matrixTensor, vectorTensor } from '../model-file/layout.js'
+import { checkProvenance, type LearnedPart, type SavedModel } from '../model-file/saved-model.js'
+import { checkSameFields } from '../parameter-checks.js'
+import { DETECTORS } from '../registry.js'
+import { scaledWidth } from '../scaler.js'
+import { reservoirCapacity } from './begin-learning.js'
+import { MAXIMUM_REFERENCE_ROWS } from './guard-update.js'
+import type { RowEntries } from './learn-arrivals.js'
 import {
   type LearnedState,
   type LearningCounters,
@@ -21,26 +26,16 @@ import {
   mixtureOfModel,
   NO_COUNTERS,
   regularisationOf,
-} from '../online/learned-state.js'
+} from './learned-state.js'
 import {
   areUpTo,
   checkLearnableModel,
   checkLearningOptions,
   LARGEST_KEPT,
   LARGEST_MASS,
-} from '../online/learning-options.js'
-import { freshCapacity } from '../online/learning-work.js'
-import { LEAST_SCALED_MASS, type MixtureStatistics, scatterSize } from '../online/mixture-statistics.js'
-import { checkSameFields } from '../parameter-checks.js'
-import { DETECTORS } from '../registry.js'
-import { scaledWidth } from '../scaler.js'
-import {
-  int32Tensor,
-  type ModelFileParts,
-  type ModelFileReader,
-  matrixTensor,
-  vectorTensor,
-} from './layout.js'
+} from './learning-options.js'
+import { freshCapacity } from './learning-work.js'
+import { LEAST_SCALED_MASS, type MixtureStatistics, scatterSize } from './mixture-statistics.js'
 
 /**
  * Checks that rows could have made the statistics of a mixture from a file.
@@ -142,7 +137,7 @@ const LARGEST_SHIFT = 1e150
 /** Limit for a number drawn from N(0, 1); no float64 draw is beyond 40. */
 const LARGEST_NORMAL = 100
 
-export function encodeLearned(state: LearnedState): ModelFileParts {
+export function encodeLearned(state: LearnedState): LearnedPart {
   const { frozen, statistics, base } = state
   const { detector } = frozen
   const inside = DETECTORS[detector.kind].encode(detector)
@@ -164,20 +159,18 @@ export function encodeLearned(state: LearnedState): ModelFileParts {
   for (const [name, tensor] of Object.entries(inside.tensors)) tensors[`${FROZEN}${name}`] = tensor
   return {
     metadata: {
-      learned: {
-        version: state.version,
-        options: state.options,
-        seed: state.seed,
-        counters: state.counters,
-        unseenRows: state.unseenRows,
-        densityShift: state.densityShift,
-        reservoirSeen: state.reservoirSeen,
-        frozen: {
-          parameters: detector.parameters,
-          fitReport: detector.fitReport,
-          threshold: frozen.threshold,
-          ...inside.metadata,
-        },
+      version: state.version,
+      options: state.options,
+      seed: state.seed,
+      counters: state.counters,
+      unseenRows: state.unseenRows,
+      densityShift: state.densityShift,
+      reservoirSeen: state.reservoirSeen,
+      frozen: {
+        parameters: detector.parameters,
+        fitReport: detector.fitReport,
+        threshold: frozen.threshold,
+        ...inside.metadata,
       },
     },
     tensors,
@@ -197,9 +190,23 @@ function encodeStatistics(
   }
 }
 
+/**
+ * The learned state of an updated model; undefined for a model without updates. Throws ArgumentError or FormatError for
+ * a state that updates could not have made; their `field` starts with `learned` or `provenance`.
+ */
+export function learnedStateOf({ detector, learned, provenance }: SavedModel): LearnedState | undefined {
+  if (learned === undefined) return undefined
+  const file = ModelFileReader.of({ metadata: new Map(), tensors: new Map(Object.entries(learned.tensors)) })
+  const state = decodeLearned(learned.metadata, file, learningModel(detector))
+  file.refuseOthers()
+  checkSameFields(learned.metadata, encodeLearned(state).metadata, 'learned')
+  // the searched values are those of the trained model
+  checkProvenance(provenance, state.frozen.detector.parameters, false)
+  return state
+}
+
 /** The checked state of `model`. Reads each of its tensors. */
-export function decodeLearned(file: ModelFileReader, model: LearningModel): LearnedState {
-  const head = fieldsAt(file.json('learned'), 'learned')
+function decodeLearned(head: Fields, file: ModelFileReader, model: LearningModel): LearnedState {
   const frozenHead = fieldsAt(head.frozen, 'learned.frozen')
   const { covarianceType } = mixtureOfModel(model)
   const entries = (rows: string, numbers: string): RowEntries => ({
@@ -255,8 +262,7 @@ export function decodeLearned(file: ModelFileReader, model: LearningModel): Lear
 }
 
 /** Throws ArgumentError or FormatError whose field starts with `learned`. */
-export function checkLearned(value: unknown, model: LearningModel): LearnedState {
-  const s = fieldsAt(value, 'learned')
+function checkLearned(s: Fields, model: LearningModel): LearnedState {
   checkLearnableModel(model)
   if (s.version !== 1) failField('learned.version', '1', s.version)
   const options = checkOptions(s.options)
