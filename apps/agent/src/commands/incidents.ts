@@ -17,8 +17,7 @@ import {
   isStanding,
   MAXIMUM_HOURS,
 } from '../incidents/answer.js'
-import { decodeIncidents, type Incident } from '../incidents/incident.js'
-import { pathIn } from '../incidents/keep-incidents.js'
+import { decodeIncidents, type Incident, pathIn } from '../incidents/incident.js'
 import { deviceText } from '../incidents/sentences.js'
 import { adviceOf } from '../page/texts.js'
 import { type ListFormat, printList, type StateOptions, stateOf } from './state-of.js'

@@ -31,7 +31,7 @@ import { parseConfig } from '../config/read-config.js'
 import { interfaceText, isInterfaceName, settingsFrom } from '../config/settings-from.js'
 import { askFurther, ControlError } from '../devices/control-socket.js'
 import { userId } from '../files/rights.js'
-import { PACKAGE_FOLDER } from '../package-folder.js'
+import { PACKAGE_FOLDER } from '../version.js'
 import { interfaceNames } from './doctor.js'
 import { type StateOptions, stateOf } from './state-of.js'
 

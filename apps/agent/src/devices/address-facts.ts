@@ -15,12 +15,10 @@ import type { FlowRecord } from '@oddflow/flows'
 import { macText } from '@oddflow/program'
 import type { FactRule } from '../alerts/alert.js'
 import { spanText } from '../incidents/sentences.js'
-import { type AddressClaims, type Claim, CONFLICT_MICROS, createAddressClaims } from './address-claims.js'
-import type { Device } from './device.js'
+import { type Device, isEstablished } from './device.js'
 import { createDeviceFlood, type DeviceFlood, recordOfDevice } from './device-table.js'
 import { addressesOf, ageText, type FactSources, hashOf, isLocal, isNew, whoText } from './fact-sources.js'
-import { type ArpPacket, readArp, readNeighborClaim } from './neighbor-packets.js'
-import { BITMAP_BITS, type Spread, type Spreads } from './spreads.js'
+import { BITMAP_BITS, type Spread, type Spreads } from './scans.js'
 
 /** An address is its device's for so long after it was last used. */
 const KEPT_MICROS = 86_400_000_000
@@ -231,4 +229,185 @@ export class AddressFacts {
 function addressBit(address: string): number {
   const ipv6 = parseIpv6(address)
   return (ipv6 === null ? (parseIpv4(address) ?? 0) : hashOf(Uint32Array.from(ipv6), 0)) % BITMAP_BITS
+}
+
+/** Packets by which hosts of a link find each other's MAC addresses: ARP (RFC 826) and neighbor discovery (RFC 4861). */
+
+export interface ArpPacket {
+  /** Of the sender, as ARP itself has it. */
+  readonly mac: string
+  /** 0.0.0.0 in a probe (RFC 5227). */
+  readonly sender: string
+  readonly target: string
+  readonly isRequest: boolean
+}
+
+export interface NeighborClaim {
+  readonly mac: string
+  readonly address: string
+}
+
+/** null where the frame is no ARP packet of Ethernet and IPv4, or a group's MAC address is the sender. */
+export function readArp(data: Uint8Array, start: number, end: number): ArpPacket | null {
+  let at = start + 12
+  if (data[at] === 0x81 && data[at + 1] === 0) at += 4
+  at += 2
+  if (at + 28 > end || data[at - 2] !== 0x08 || data[at - 1] !== 0x06) return null
+  const isEthernetIpv4 =
+    data[at + 1] === 1 && data[at + 2] === 8 && data[at + 3] === 0 && data[at + 4] === 6 && data[at + 5] === 4
+  if (!isEthernetIpv4 || isGroupMac(data, at + 8)) return null
+  const addressAt = (i: number): string => data.subarray(i, i + 4).join('.')
+  return {
+    mac: formatMac(data, at + 8),
+    sender: addressAt(at + 14),
+    target: addressAt(at + 24),
+    isRequest: data[at + 6] === 0 && data[at + 7] === 1,
+  }
+}
+
+const ICMPV6 = 58
+/** A router decrements it, so that nothing from elsewhere has it. */
+const LINK_HOP_LIMIT = 255
+const SENDER_OPTION = 1
+const TARGET_OPTION = 2
+
+/** By type of message: where its options begin, the option with a MAC address, and where the address of that one is (0: the packet's source). */
+const MESSAGES: Readonly<Record<number, readonly [options: number, option: number, address: number]>> = {
+  133: [8, SENDER_OPTION, 0],
+  134: [16, SENDER_OPTION, 0],
+  135: [24, SENDER_OPTION, 0],
+  136: [24, TARGET_OPTION, 8],
+  137: [40, TARGET_OPTION, 8],
+}
+
+/** Which MAC address a message of neighbor discovery gives for which address; null where it gives none. */
+export function readNeighborClaim(
+  data: Uint8Array,
+  packets: PacketBatch,
+  i: number,
+  end: number,
+): NeighborClaim | null {
+  const at = packets.transportOffset[i]
+  if (packets.protocol[i] !== ICMPV6 || packets.hopLimit[i] !== LINK_HOP_LIMIT || at === 0) return null
+  const message = MESSAGES[data[at]]
+  if (message === undefined) return null
+  const [options, option, addressAt] = message
+  for (let from = at + options; from + 8 <= end && data[from + 1] > 0; from += 8 * data[from + 1]) {
+    if (data[from] !== option || isGroupMac(data, from + 2)) continue
+    const words =
+      addressAt === 0 ? packets.sourceAddress.subarray(4 * i, 4 * i + 4) : wordsAt(data, at + addressAt)
+    // no address yet (RFC 4862), or a group's
+    if (words.every((word) => word === 0) || words[0] >>> 24 === 0xff) return null
+    return { mac: formatMac(data, from + 2), address: formatAddress(words, 0, 6) }
+  }
+  return null
+}
+
+function isGroupMac(data: Uint8Array, at: number): boolean {
+  return (data[at] & 1) !== 0
+}
+
+function wordsAt(data: Uint8Array, at: number): Uint32Array {
+  return Uint32Array.from([0, 4, 8, 12], (i) => {
+    const [a, b, c, d] = data.subarray(at + i, at + i + 4)
+    return (a << 24) | (b << 16) | (c << 8) | d
+  })
+}
+
+/**
+ * AddressClaims: which MAC address has which IP address, as flows, ARP and neighbor discovery say.
+ *
+ * Bounded, so that a flood of claims pushes out none that was there before it. Claims of known devices (watched, paused, ready or
+ * established) are in a table of their own. One MAC address has at most MAXIMUM_OF_ONE claims; for the next one it loses the
+ * one that it used the longest time ago. In a full table only a claim that was not used for CONFLICT_MICROS makes room; a new claim
+ * is not kept otherwise.
+ */
+
+export interface Claim {
+  readonly mac: string
+  firstMicros: number
+  lastMicros: number
+  /** The MAC address of the last reported claim against it. */
+  rival: string | null
+}
+
+export interface AddressClaims {
+  get(address: string): Claim | undefined
+  /** The address is this MAC address's from now on. False where there was no room to remember that. */
+  set(address: string, mac: string, atMicros: number): boolean
+  /** The owner used its address. */
+  use(address: string, claim: Claim, atMicros: number): void
+  /** How many addresses a MAC address has. */
+  countOf(mac: string): number
+  clockSet(byMicros: number): void
+}
+
+/** Two that claim an address within this time are in conflict. */
+export const CONFLICT_MICROS = 600_000_000
+const MAXIMUM_OF_KNOWN = 4096
+const MAXIMUM_OF_OTHERS = 1024
+const MAXIMUM_OF_ONE = 256
+
+export function createAddressClaims(deviceOf: (mac: string) => Device | undefined): AddressClaims {
+  /** By address; the one used the longest time ago comes first. */
+  const ofKnown = new Map<string, Claim>()
+  const ofOthers = new Map<string, Claim>()
+  /** By MAC address, in the same order. */
+  const addresses = new Map<string, Set<string>>()
+
+  const isKnown = (mac: string): boolean => {
+    const device = deviceOf(mac)
+    return device !== undefined && (device.state !== 'learning' || isEstablished(device))
+  }
+  const get = (address: string): Claim | undefined => ofKnown.get(address) ?? ofOthers.get(address)
+  const remove = (address: string): void => {
+    const claim = get(address)
+    if (claim === undefined) return
+    ofKnown.delete(address)
+    ofOthers.delete(address)
+    const own = addresses.get(claim.mac)
+    own?.delete(address)
+    if (own?.size === 0) addresses.delete(claim.mac)
+  }
+  /** Makes room, where the claim used the longest time ago was not used for long. */
+  const hasRoom = (table: ReadonlyMap<string, Claim>, maximum: number, atMicros: number): boolean => {
+    if (table.size < maximum) return true
+    const [oldest, { lastMicros }] = table.entries().next().value as [string, Claim]
+    if (atMicros - lastMicros < CONFLICT_MICROS) return false
+    remove(oldest)
+    return true
+  }
+  /** As the one used last. False where there is no room. */
+  const put = (address: string, claim: Claim): boolean => {
+    remove(address)
+    const own = addresses.get(claim.mac) ?? new Set()
+    if (own.size >= MAXIMUM_OF_ONE) remove(own.values().next().value as string)
+    const table =
+      isKnown(claim.mac) && hasRoom(ofKnown, MAXIMUM_OF_KNOWN, claim.lastMicros)
+        ? ofKnown
+        : hasRoom(ofOthers, MAXIMUM_OF_OTHERS, claim.lastMicros)
+          ? ofOthers
+          : null
+    table?.set(address, claim)
+    if (table !== null) addresses.set(claim.mac, own.add(address))
+    return table !== null
+  }
+  return {
+    get,
+    set: (address, mac, atMicros) =>
+      put(address, { mac, firstMicros: atMicros, lastMicros: atMicros, rival: null }),
+    use(address, claim, atMicros) {
+      claim.lastMicros = Math.max(claim.lastMicros, atMicros)
+      put(address, claim)
+    },
+    countOf: (mac) => addresses.get(mac)?.size ?? 0,
+    clockSet(byMicros) {
+      for (const claims of [ofKnown, ofOthers]) {
+        for (const claim of claims.values()) {
+          claim.firstMicros += byMicros
+          claim.lastMicros += byMicros
+        }
+      }
+    },
+  }
 }

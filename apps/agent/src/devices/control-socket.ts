@@ -1,22 +1,25 @@
 /**
- * The control socket: by which a command asks a running agent about its devices and tells it what to do, and by which a
- * state folder belongs to one agent alone.
+ * The control socket: commands use it to ask a running agent and to give it requests, and it reserves a state folder for one agent.
  *
- * HTTP over a socket in the state folder (`control.sock`), which only the agent's own user may open: the folder and
- * the socket have no rights for others, so there is no password. GET tells and changes nothing; POST changes. Connections, bytes
- * and time of a request are bounded.
+ * HTTP over a socket in the state folder (`control.sock`). There is no password: only the agent's own user may open the folder and the
+ * socket. GET changes nothing; POST changes. Connections, bytes and time of a request are bounded.
  *
- * It is opened before anything else is read from the folder, and has its name alone there (listen-alone.ts).
+ * It is opened before the folder is read, and has its name alone there (see "Listening alone" below).
  */
-import { lstat, mkdir } from 'node:fs/promises'
+
+import { randomBytes } from 'node:crypto'
+import { chmod, lstat, mkdir, readdir, rename, unlink } from 'node:fs/promises'
 import { createServer, type IncomingMessage, request, type Server } from 'node:http'
+import { connect } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { ArgumentError, OddFlowError } from '@oddflow/core'
+import { fileError } from '@oddflow/program'
 import { hasCode } from '../files/file-system.js'
+import { asideOf } from '../files/state-file.js'
 import { type Device, type ToldDevice, toldOf } from './device.js'
 import type { DeviceAction, DeviceTable } from './device-table.js'
 import type { ActionResult } from './device-watch.js'
-import { isLink, listenAlone, nobodyAt, refusedPlace, socketIn } from './listen-alone.js'
 
 export interface ControlSocket {
   /** Handles requests from now on; null: answers that the agent is starting or stopping. */
@@ -280,4 +283,127 @@ export async function readBody(
   } catch {
     throw new ControlError('control.request', 'expected JSON')
   }
+}
+
+/**
+ * Listening alone: of all processes that start at once at a folder, one gets its socket, whatever a killed one left.
+ *
+ * No system call removes a name only if its socket is dead, so a process could remove the name of another that has just started.
+ * Therefore each listens at a name of its own (`c-` and a random number) and then looks at all others: of two, the later one sees the
+ * other. A candidate gives up if it sees the holder (`control.sock`) or a candidate whose name sorts before its own. It waits while it
+ * sees later names. The last one moves its name to `control.sock` and removes what dead candidates left.
+ *
+ * A socket that takes a connection has a listener, even if its process is busy or stopped.
+ */
+
+/** What Linux and macOS have room for in the name of a socket. */
+const MAXIMUM_PATH_BYTES = 103
+
+function socketIn(folder: string): string {
+  return join(folder, 'control.sock')
+}
+
+/** A link in its place is somebody else's: it is not followed to another agent. */
+async function isLink(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => null))?.isSymbolicLink() === true
+}
+
+/** Why the folder cannot have a socket; null where it can. */
+export function refusedPlace(folder: string): string | null {
+  const path = socketIn(folder)
+  return Buffer.byteLength(path) > MAXIMUM_PATH_BYTES
+    ? `${path}: too long a name for a socket; give a shorter --state, ${MAXIMUM_PATH_BYTES} bytes with /control.sock`
+    : null
+}
+
+const CANDIDATE = /^c-[0-9a-f]{8}$/
+const LOOK_AGAIN_MILLIS = 20
+/** How long to wait for a candidate that was stopped while it looked. */
+const CANDIDATE_MILLIS = 3000
+
+/** @returns what gives the name up again, before the server is closed; null where the folder is another's. Rejects with FileError. */
+async function listenAlone(server: Server, folder: string): Promise<(() => Promise<void>) | null> {
+  const name = `c-${randomBytes(4).toString('hex')}`
+  const own = join(folder, name)
+  const path = socketIn(folder)
+  await listen(server, own)
+  try {
+    // the rights are there before anybody can know the name
+    await chmod(own, 0o600)
+    const dead = await waitUntilAlone(folder, name)
+    if (dead === null) {
+      await close(server)
+      return null
+    }
+    await rename(own, path).catch(async (error: unknown) => {
+      if (!hasCode(error, 'EISDIR')) throw error
+      await rename(path, asideOf(path))
+      await rename(own, path)
+    })
+    for (const each of dead) await remove(join(folder, each))
+  } catch (error) {
+    await close(server)
+    throw fileError('write', path, error)
+  }
+  return () => remove(path)
+}
+
+/** The names of dead candidates, once no other is alive; null if another agent comes first. */
+async function waitUntilAlone(folder: string, name: string): Promise<string[] | null> {
+  for (let waited = 0; waited < CANDIDATE_MILLIS; waited += LOOK_AGAIN_MILLIS) {
+    const dead: string[] = []
+    let isAlone = true
+    for (const other of await readdir(folder)) {
+      if (other === name || !CANDIDATE.test(other)) continue
+      if (!(await isListening(join(folder, other)))) dead.push(other)
+      else if (other < name) return null
+      else isAlone = false
+    }
+    // last: a candidate that won while we looked has moved its name to this one
+    if (await isListening(socketIn(folder))) return null
+    if (isAlone) return dead
+    await pause(LOOK_AGAIN_MILLIS)
+  }
+  return null
+}
+
+function listen(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onError = (error: Error): void => reject(fileError('write', path, error))
+    server.once('error', onError)
+    server.listen(path, () => {
+      server.removeListener('error', onError)
+      resolve()
+    })
+  })
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()))
+}
+
+async function remove(path: string): Promise<void> {
+  try {
+    await unlink(path)
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw fileError('write', path, error)
+  }
+}
+
+/** Whether somebody is at the other end, who need not answer. */
+async function isListening(path: string): Promise<boolean> {
+  if (await isLink(path)) return false
+  return new Promise((resolve) => {
+    const socket = connect(path)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', (error) => resolve(!nobodyAt(error)))
+  })
+}
+
+/** Error codes of a connection without a listener or without a socket. */
+function nobodyAt(error: unknown): boolean {
+  return hasCode(error, 'ENOENT') || hasCode(error, 'ECONNREFUSED') || hasCode(error, 'ENOTSOCK')
 }

@@ -9,16 +9,14 @@
 import { type FrameBatch, formatAddress, type PacketBatch } from '@oddflow/capture'
 import type { FlowRecord } from '@oddflow/flows'
 import { isResponderDevice, macText } from '@oddflow/program'
-import { noteHour } from './active-hours.js'
 import { AddressFacts } from './address-facts.js'
 import { type FirstContact, isGroup, noteContact, noteUsual } from './contacts.js'
-import { type Device, isEstablished } from './device.js'
+import { type Device, isEstablished, noteHour } from './device.js'
 import { createDeviceFlood } from './device-table.js'
 import { addressesOf, ageText, type FactSources, isLocal, isNew, recordServiceText } from './fact-sources.js'
 import { createDnsTunnels, createRequestFloods } from './packet-facts.js'
 import { createPasswordGuessing } from './password-guessing.js'
-import { createScans } from './scans.js'
-import { createSpreads } from './spreads.js'
+import { createScans, createSpreads } from './scans.js'
 
 export interface FactsReport {
   /** First contacts of watched devices, and those of them that were settled enough for an alert. */

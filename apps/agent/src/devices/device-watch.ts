@@ -10,7 +10,7 @@ import { isResponderDevice, macText, type Network } from '@oddflow/program'
 import type { DeviceSettings } from '../config/settings.js'
 import { createTurns } from '../files/state-file.js'
 import type { Forecast, OwnModel } from '../page/api.js'
-import type { Metric } from '../pipeline/component.js'
+import type { Metric } from '../pipeline/environment.js'
 import { type Device, type DeviceState, forecastOf, noteAddress } from './device.js'
 import { createDeviceFacts, type FactsReport } from './device-facts.js'
 import {

@@ -7,7 +7,7 @@
  */
 import { dirname } from 'node:path'
 import { crc32, FormatError, OddFlowError } from '@oddflow/core'
-import type { Notice } from '../alerts/notice.js'
+import type { Notice } from '../alerts/eve.js'
 import type { Log } from '../log.js'
 import { type FileSystem, hasCode, isOutOfFiles } from './file-system.js'
 

@@ -6,15 +6,17 @@
  * for all, where the oldest go first.
  * Kept in `incident-rows.json` of the state folder.
  */
-import { join } from 'node:path'
+
 import { parseIpv4, parseIpv6 } from '@oddflow/capture'
 import { FormatError } from '@oddflow/core'
 import type { FlowRecord } from '@oddflow/flows'
 import * as v from 'valibot'
 import { type Alert, servicePort } from '../alerts/alert.js'
 import { hashOf } from '../devices/fact-sources.js'
-import { checkVersion } from '../files/state-file.js'
-import { MAXIMUM_CONTACTS } from './incident.js'
+import type { FileSystem } from '../files/file-system.js'
+import { checkVersion, readStateOrSetAside } from '../files/state-file.js'
+import type { Log } from '../log.js'
+import { MAXIMUM_CONTACTS, rowsPathIn } from './incident.js'
 import { serviceText } from './sentences.js'
 
 export interface Contact {
@@ -211,6 +213,11 @@ export function decodeIncidentRows(value: unknown): Map<string, KeptRows> {
   throw new FormatError('incident-rows', `${v.getDotPath(issue) ?? 'it'}: ${issue.message}`)
 }
 
-export function rowsPathIn(folder: string): string {
-  return join(folder, 'incident-rows.json')
+/** Of the incidents of an earlier run; without them an answer that is about flows is refused. */
+export async function readIncidentRows(
+  files: FileSystem,
+  folder: string,
+  log: Pick<Log, 'warn'>,
+): Promise<ReadonlyMap<string, KeptRows>> {
+  return (await readStateOrSetAside(files, rowsPathIn(folder), decodeIncidentRows, log)) ?? new Map()
 }

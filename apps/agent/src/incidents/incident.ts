@@ -4,14 +4,28 @@
  * Plain data, as the state folder keeps it and as commands show it. Times are those of packets. Its words are the program's own,
  * with addresses and the name that a person or the device gives it.
  */
+
 import { createHash } from 'node:crypto'
+import { join } from 'node:path'
 import { FormatError } from '@oddflow/core'
-import { jsonLine } from '@oddflow/program'
+import { fileError, jsonLine } from '@oddflow/program'
 import * as v from 'valibot'
 import { eveTime } from '../alerts/eve.js'
 import type { PeerName } from '../devices/peer-names.js'
-import { checkVersion } from '../files/state-file.js'
+import type { FileSystem } from '../files/file-system.js'
+import {
+  checkVersion,
+  createKeeper,
+  type Keeper,
+  readTwice,
+  valueOrWarn,
+  writeState,
+  writeStateTwice,
+} from '../files/state-file.js'
+import type { Log } from '../log.js'
 import type { IncidentEvent } from '../page/api.js'
+import type { IncidentRows } from './incident-rows.js'
+import type { IncidentBook } from './incidents.js'
 
 /** The gravest first: an incident is of the first of its facts' kinds. */
 export const INCIDENT_KINDS = [
@@ -287,4 +301,67 @@ export function encodeIncidentEvent(
   // what the page looks into
   const checked: IncidentEvent = event
   return new TextEncoder().encode(jsonLine(checked))
+}
+
+/**
+ * Incidents in the state folder: `incidents.json` with its copy, and `incident-rows.json`. Open incidents keep their ids over a restart.
+ * A report is written within a second, other evidence within a minute.
+ */
+
+const TICKS_BETWEEN = 60
+
+export function createIncidentKeeper(
+  book: Pick<IncidentBook, 'all' | 'changes' | 'reports'>,
+  rows: Pick<IncidentRows, 'keepOnly' | 'encode'>,
+  files: FileSystem,
+  folder: string,
+  log: Pick<Log, 'info' | 'warn'>,
+): Keeper {
+  let savedReports = 0
+  const keeper = createKeeper({
+    what: 'incidents are',
+    ticksBetween: TICKS_BETWEEN,
+    changes: () => book.changes,
+    savedChanges: 0,
+    log,
+    async write() {
+      const { reports } = book
+      try {
+        await files.makeFolder(folder)
+        const all = book.all()
+        rows.keepOnly(all)
+        await writeState(files, rowsPathIn(folder), rows.encode())
+        await writeStateTwice(files, pathIn(folder), encodeIncidents(all))
+      } catch (error) {
+        throw fileError('write', pathIn(folder), error)
+      }
+      savedReports = reports
+    },
+  })
+  return {
+    tick: () => keeper.tick(book.reports !== savedReports),
+    save: keeper.save,
+    get isTroubled() {
+      return keeper.isTroubled
+    },
+  }
+}
+
+/** Incidents of an earlier run; a damaged file is moved to `.damaged` and reported. Rejects as `readTwice` does. */
+export async function readIncidents(
+  files: FileSystem,
+  folder: string,
+  log: Pick<Log, 'warn'>,
+): Promise<Incident[]> {
+  const path = pathIn(folder)
+  const found = await readTwice(files, path, decodeIncidents)
+  return valueOrWarn(found, path, 'earlier incidents are lost', log) ?? []
+}
+
+export function pathIn(folder: string): string {
+  return join(folder, 'incidents.json')
+}
+
+export function rowsPathIn(folder: string): string {
+  return join(folder, 'incident-rows.json')
 }

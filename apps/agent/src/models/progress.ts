@@ -19,7 +19,7 @@ import type { FlowRecord } from '@oddflow/flows'
 import type { BudgetSettings, DeviceSettings } from '../config/settings.js'
 import type { Device } from '../devices/device.js'
 import type { OwnModel } from '../page/api.js'
-import type { Metric } from '../pipeline/component.js'
+import type { Metric } from '../pipeline/environment.js'
 import { isOfNow, type Learning, type ModelScope, noteOf } from './model-scopes.js'
 import { FEWEST_ROWS, LEAST_ROWS, rowsToLearn } from './train.js'
 

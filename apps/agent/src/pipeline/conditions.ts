@@ -1,7 +1,7 @@
 /** Whether the agent watches as it should: silence, lost packets, doubtful packets, and the causes for which it does not. */
 
 import { type PacketCheckCounts, packetCheckWarnings } from '@oddflow/capture'
-import type { Notice } from '../alerts/notice.js'
+import type { Notice } from '../alerts/eve.js'
 import type { Clock } from '../input/clocks.js'
 import type { Log } from '../log.js'
 

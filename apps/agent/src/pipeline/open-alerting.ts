@@ -1,19 +1,22 @@
 /** What becomes of verdicts, opened from the settings: devices, incidents, alerts and their packets. */
+
+import { fileError } from '@oddflow/program'
 import { createAlertPipeline } from '../alerts/alert-pipeline.js'
 import type { AlertExplainer } from '../alerts/eve.js'
 import { createSuppression } from '../alerts/suppress.js'
-import { createIncidentRate, overBudgetText } from '../budget/incident-rate.js'
+import { createIncidentRate, overBudgetText } from '../budget/alert-budget.js'
 import type { Settings } from '../config/settings.js'
 import type { KnownDevices } from '../devices/device-table.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import { openKeptPackets } from '../evidence/evidence.js'
-import type { AnswerBook } from '../incidents/answers.js'
-import type { IncidentRows } from '../incidents/incident-rows.js'
+import { AnswerBook, readAnswers } from '../incidents/answers.js'
+import { createIncidentKeeper, type Incident, readIncidents } from '../incidents/incident.js'
+import { createIncidentRows, type IncidentRows, readIncidentRows } from '../incidents/incident-rows.js'
 import { IncidentBook } from '../incidents/incidents.js'
-import { createIncidentKeeper, readIncidents } from '../incidents/keep-incidents.js'
 import type { FrameInput } from '../input/read-frames.js'
 import type { ModelManager } from '../models/model-manager.js'
 import type { AlertLog } from '../spool/alert-log.js'
+import { acceptInChild } from '../training/train-in-child.js'
 import type { LossHistory } from './conditions.js'
 import { type Decider, type IncidentsReport, incidentsReport } from './counters.js'
 import type { OpeningEnvironment } from './environment.js'
@@ -125,4 +128,37 @@ export async function openAlerting(options: AlertingOptions) {
       close: () => keeper?.save(),
     },
   }
+}
+
+/** Where no models are made. */
+const WITHIN_SECONDS = 60
+
+/** Rejects where what an earlier run has kept cannot be read. */
+export async function openAnswers(
+  { devices, state, localNetworks, models }: Settings,
+  { files, clock, log, stop, faults }: OpeningEnvironment,
+  incidents: () => readonly Incident[],
+): Promise<{ answers: AnswerBook; rows: IncidentRows }> {
+  const isKept = devices !== null && state !== null
+  const unreadable = (error: unknown): never => {
+    throw fileError('read', state ?? '', error)
+  }
+  const rows = createIncidentRows(
+    isKept ? await readIncidentRows(files, state, faults).catch(unreadable) : new Map(),
+  )
+  const kept = isKept
+    ? await readAnswers(files, state, faults).catch(unreadable)
+    : { known: [], models: new Map() }
+  const answers = new AnswerBook({
+    ...kept,
+    folder: isKept ? state : null,
+    files,
+    localNetworks,
+    rows,
+    incidents,
+    nowMicros: clock.wallMicros,
+    accept: (job) => acceptInChild(job, models?.trainWithinSeconds ?? WITHIN_SECONDS, stop),
+    log,
+  })
+  return { answers, rows }
 }

@@ -1,5 +1,7 @@
 /** The HTTP server with metrics and the dashboard, opened from the settings; each part is loaded by who wants it. */
+
 import { fileError } from '@oddflow/program'
+import { createTemporarySuppressions, readTemporaryRules, writeTemporaryRules } from '../alerts/suppress.js'
 import type { Settings } from '../config/settings.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import type { ModelManager } from '../models/model-manager.js'
@@ -21,9 +23,6 @@ export async function openDashboardRecords(
   if (dashboard === null || state === null) return null
   const { createAlertFeed, createRecentAlerts, createScoreHistory, readRecentAlerts } = await import(
     '../web/alerts.js'
-  )
-  const { createTemporarySuppressions, readTemporaryRules, writeTemporaryRules } = await import(
-    '../alerts/temporary-suppressions.js'
   )
   const unreadable = (error: unknown): never => {
     throw fileError('read', state, error)

@@ -8,8 +8,8 @@ import { Counter, type CounterConfiguration, Gauge, Registry } from 'prom-client
 import { BUDGET_METRICS } from '../budget/alert-budget.js'
 import { DEVICE_METRICS } from '../devices/device-watch.js'
 import { LEARNING_METRICS, MODEL_METRICS } from '../models/progress.js'
-import type { Metric } from '../pipeline/component.js'
 import { type AgentCounters, ALERT_METRICS, INCIDENT_METRICS, PACKET_METRICS } from '../pipeline/counters.js'
+import type { Metric } from '../pipeline/environment.js'
 
 export interface AgentSnapshot {
   readonly counters: AgentCounters

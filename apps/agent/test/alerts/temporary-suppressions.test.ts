@@ -4,7 +4,7 @@ import {
   readTemporaryRules,
   type TemporaryRule,
   writeTemporaryRules,
-} from '../../src/alerts/temporary-suppressions.js'
+} from '../../src/alerts/suppress.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import { temporaryFolder } from '../support/folder.js'
 import { keepingLog } from '../support/keeping-log.js'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createIncidentRate, overBudgetText } from '../../src/budget/incident-rate.js'
+import { createIncidentRate, overBudgetText } from '../../src/budget/alert-budget.js'
 
 const HOUR = 3_600_000_000
 const begin = 1_700_000_000_000_000

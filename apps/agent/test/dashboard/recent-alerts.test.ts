@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { encodeNotice } from '../../src/alerts/notice.js'
+import { encodeNotice } from '../../src/alerts/eve.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import { createAlertFeed, createRecentAlerts, readRecentAlerts } from '../../src/web/alerts.js'
 import { temporaryFolder } from '../support/folder.js'

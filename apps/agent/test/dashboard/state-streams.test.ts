@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { systemClock } from '../../src/input/clocks.js'
 import type { AgentState } from '../../src/page/api.js'
 import { createAlertFeed } from '../../src/web/alerts.js'
-import { createStateStreams } from '../../src/web/state-streams.js'
+import { createStateStreams } from '../../src/web/dashboard.js'
 
 it('skips a browser that does not read, and sends all of the state when it reads again', () => {
   const feed = createAlertFeed()

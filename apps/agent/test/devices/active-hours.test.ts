@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { hoursIn, noHours, noteHour } from '../../src/devices/active-hours.js'
+import { hoursIn, noHours, noteHour } from '../../src/devices/device.js'
 
 const HOUR = 3_600_000_000
 const DAY = 24 * HOUR

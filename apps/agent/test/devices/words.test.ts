@@ -12,7 +12,7 @@ import {
   createTemporarySuppressions,
   readTemporaryRules,
   writeTemporaryRules,
-} from '../../src/alerts/temporary-suppressions.js'
+} from '../../src/alerts/suppress.js'
 import { DEFAULT_DEVICES, type Settings } from '../../src/config/settings.js'
 import { askFurther, askToAct, openControlSocket, statusOf } from '../../src/devices/control-socket.js'
 import { createDevice } from '../../src/devices/device.js'

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import type { Alert } from '../../src/alerts/alert.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import {
+  createIncidentKeeper,
   decodeIncidents,
   encodeIncidentEvent,
   encodeIncidents,
@@ -12,10 +13,11 @@ import {
   type IncidentChange,
   MAXIMUM_ACTIVE,
   MAXIMUM_OVER,
+  pathIn,
+  readIncidents,
 } from '../../src/incidents/incident.js'
 import { createIncidentRows, type KeptRows, pairOf } from '../../src/incidents/incident-rows.js'
 import { IncidentBook } from '../../src/incidents/incidents.js'
-import { createIncidentKeeper, pathIn, readIncidents } from '../../src/incidents/keep-incidents.js'
 import { temporaryFolder } from '../support/folder.js'
 import { NO_EXPLANATION, sampleAlert } from '../support/sample-alert.js'
 import { sampleRecord } from '../support/sample-record.js'

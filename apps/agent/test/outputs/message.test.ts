@@ -1,8 +1,7 @@
 /** What people get of the events, and in which words. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { encodeEve } from '../../src/alerts/eve.js'
-import { encodeNotice } from '../../src/alerts/notice.js'
+import { encodeEve, encodeNotice } from '../../src/alerts/eve.js'
 import { messageOf, oneByOne, sentenceOf } from '../../src/outputs/message.js'
 import { NO_EXPLANATION, sampleAlert } from '../support/sample-alert.js'
 import { idOf, incidentLine, sampleIncident } from '../support/sample-incident.js'

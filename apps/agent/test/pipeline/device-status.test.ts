@@ -1,7 +1,7 @@
 /** What outputs are told of devices, and where the dashboard is. */
 import { expect, it } from 'vitest'
 import { createDevice } from '../../src/devices/device.js'
-import { dashboardUrlOf, deviceStatuses } from '../../src/pipeline/device-status.js'
+import { dashboardUrlOf, deviceStatuses } from '../../src/pipeline/open-outputs.js'
 import { sampleIncident } from '../support/sample-incident.js'
 
 const NOON = Date.parse('2026-03-02T12:00:00') * 1000

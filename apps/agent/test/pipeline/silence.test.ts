@@ -1,6 +1,6 @@
 /** How long a network may be silent is learnt from it; and a condition is told once at each end. */
 import { expect, it } from 'vitest'
-import type { Notice } from '../../src/alerts/notice.js'
+import type { Notice } from '../../src/alerts/eve.js'
 import { createCondition, createSilence } from '../../src/pipeline/conditions.js'
 import { keepingLog } from '../support/keeping-log.js'
 
