@@ -5,7 +5,7 @@
  *     POST   /api/session         Authorization: Bearer TOKEN, or the code of a link, for a cookie
  *     DELETE /api/session         signs out
  *     GET    /api/state?after=N   health, devices, score history, rules, and the alerts from number N on
- *     GET    /api/events?after=N  the same, and then what changes (state-streams.ts)
+ *     GET    /api/events?after=N  the same, and then its changes (createStateStreams)
  *     GET    /api/noticed?device=KEY  what its model would notice
  *     POST   /api/devices         { action, devices }, as over the control socket
  *     POST   /api/incidents       { incident, answer, hours? }, as over the control socket
