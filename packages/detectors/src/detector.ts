@@ -6,6 +6,7 @@ import type { DetectorModel, FitReport, MixtureModel } from './model.js'
 import type { ModelFileParts, ModelFileReader } from './model-file/layout.js'
 import type { OptionName, OptionReader } from './options.js'
 import type { CheckedParameters } from './parameters.js'
+import type { Definitions, MemberDefinitions } from './registry.js'
 import type { ScalerModel } from './scaler.js'
 import type { Scorer, ScorerOptions } from './scorer.js'
 
@@ -15,8 +16,8 @@ import type { Scorer, ScorerOptions } from './scorer.js'
  * A definition checks parameters and models, makes scorers, and lists what goes into a file and what people should
  * know. A fit is a function beside it, so that a program that only loads and scores contains no fit. Detectors with
  * common parts get theirs from a function in `families/`. `fitDetector`, `scoreSamples`, `checkModel`, the model file
- * and the command line use only this interface. Its members are methods, so TypeScript lets a family narrow their
- * parameters to its own: a definition is always looked up by the name in those parameters.
+ * and the command line use only this interface. Its members are methods, so that a definition for one type of model
+ * stands in a table for all: it is always looked up by the name in the model or the parameters.
  */
 
 export type FitStage = 'bandwidth' | 'embedding' | 'clusters' | 'mixture' | 'fit'
@@ -54,34 +55,40 @@ export interface ModelFact {
 }
 
 /** A detector as the registry knows it: its options, scorer, model checks and encoding. */
-export interface DetectorDefinition {
+export interface DetectorDefinition<
+  Parameters = CheckedParameters,
+  Model = DetectorModel,
+  Own = Record<never, never>,
+> {
   readonly name: DetectorName
   /** One line for help texts. */
   readonly summary: string
   /** Options that apply; others are refused by name. */
   readonly options: readonly OptionName[]
+  /** Options and constants of this detector alone. */
+  readonly own?: Own
   /** Stage names passed to `FitContext.report`, in order. */
   readonly stages: readonly FitStage[]
-  checkParameters(given: OptionReader): CheckedParameters
+  checkParameters(given: OptionReader): Parameters
   /** For one caller at a time. */
-  createScorer(model: DetectorModel, options: ScorerOptions): Scorer
+  createScorer(model: Model, options: ScorerOptions): Scorer
   /** Throws ArgumentError or FormatError with the path of the fault. */
-  checkModel(value: Fields, parameters: CheckedParameters, head: ModelHead): DetectorModel
+  checkModel(value: Fields, parameters: Parameters, head: ModelHead): Model
   /** Whether a fit holds training rows out and reports their scores, so the threshold needs no further rows. */
   readonly holdsRowsOut?: boolean
   /** Metadata keys of this family only. */
   readonly metadataKeys: readonly string[]
-  encode(model: DetectorModel): ModelFileParts
+  encode(model: Model): ModelFileParts
   /** The family's fields, unchecked; pass them to `checkModel`. */
   decode(file: ModelFileReader, parameters: Fields): Fields
   /** Numbers that a scorer needs, counted as in the paper (without the scaler). */
-  spaceNumbers(model: DetectorModel): number
+  spaceNumbers(model: Model): number
   /** For people, in reading order. */
-  facts(model: DetectorModel): ModelFact[]
+  facts(model: Model): ModelFact[]
   /** The model's own figures by name, for programs. */
-  figures(model: DetectorModel): Readonly<Record<string, number>>
+  figures(model: Model): Readonly<Record<string, number>>
   /** d and the mixture (null without one); only for detectors that embed. */
-  embedding?(model: DetectorModel): { readonly dimensions: number; readonly mixture: MixtureModel | null }
+  embedding?(model: Model): { readonly dimensions: number; readonly mixture: MixtureModel | null }
 }
 
 /** Fits a detector; `rows` are checked and unscaled, n × D. It has a method's type, for the same reason. */
@@ -89,48 +96,10 @@ export type DetectorFit = {
   fit(rows: Matrix, parameters: CheckedParameters, context: FitContext): DetectorModel
 }['fit']
 
-/**
- * DetectorName: the names for training, storage and the command line.
- *
- * A detector is one file in `detectors/`, its name here and its two lines in `registry.ts`. A name without a definition
- * or a fit does not compile.
- */
+/** Detectors by name: all of them, or the possible members of an ensemble. */
+export type DetectorTable = Readonly<Partial<Record<string, DetectorDefinition>>>
 
-export const EMBEDDED_MIXTURE_NAMES = ['oc-kjl', 'oc-nystrom', 'oc-kjl-qs', 'oc-nystrom-qs'] as const
-/** Detectors that embed rows by a sketch and separate them by a linear one-class SVM. */
-export const EMBEDDED_SVM_NAMES = ['oc-kjl-svm', 'oc-nystrom-svm'] as const
-
-/** One of EMBEDDED_MIXTURE_NAMES. */
-export type EmbeddedMixtureName = (typeof EMBEDDED_MIXTURE_NAMES)[number]
-/** One of EMBEDDED_SVM_NAMES. */
-export type EmbeddedSvmName = (typeof EMBEDDED_SVM_NAMES)[number]
-
-/** The names of all detectors. */
-export const DETECTOR_NAMES = [
-  'ocsvm',
-  ...EMBEDDED_MIXTURE_NAMES,
-  ...EMBEDDED_SVM_NAMES,
-  'gmm',
-  'nearest',
-  'kde',
-  'iforest',
-  'pca',
-  'hbos',
-  'ensemble',
-] as const
-
+/** The name of a detector, for training, storage and the command line. */
+export type DetectorName = keyof Definitions
 /** Detectors that an ensemble may have as members. */
-export type MemberName = Exclude<DetectorName, 'ensemble'>
-/** Detectors that an ensemble can have as members: all but the ensemble. */
-export const MEMBER_NAMES: readonly MemberName[] = DETECTOR_NAMES.filter((name) => name !== 'ensemble')
-
-/** One of DETECTOR_NAMES. */
-export type DetectorName = (typeof DETECTOR_NAMES)[number]
-
-/** Returns the detector's definition, or undefined for an unknown name. */
-export type FindDetector = (name: DetectorName) => DetectorDefinition | undefined
-
-/** Whether a value is the name of a detector. */
-export function isDetectorName(value: unknown): value is DetectorName {
-  return (DETECTOR_NAMES as readonly unknown[]).includes(value)
-}
+export type MemberName = keyof MemberDefinitions

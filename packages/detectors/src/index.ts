@@ -45,11 +45,7 @@ export {
   type ThresholdCalibration,
   thresholdOfHeldOut,
 } from './calibration/threshold.js'
-export { checkModel } from './check-model.js'
-export {
-  checkParameters,
-  checkStoredParameters,
-} from './check-parameters.js'
+export { checkModel, checkParameters, checkStoredParameters, detectorOptionsOf } from './checks.js'
 export { keepLargestClusters } from './clustering/k-means.js'
 export {
   type Clustering,
@@ -57,18 +53,15 @@ export {
   type QuickShiftResult,
   quickShiftPlusPlus,
 } from './clustering/quickshift-pp.js'
-export type { DetectorDefinition } from './detector.js'
-export {
-  DETECTOR_NAMES,
-  type DetectorName,
-  EMBEDDED_MIXTURE_NAMES,
-  EMBEDDED_SVM_NAMES,
-  type EmbeddedMixtureName,
-  type EmbeddedSvmName,
-  isDetectorName,
-  MEMBER_NAMES,
-  type MemberName,
-} from './detector.js'
+export type { DetectorDefinition, DetectorName, MemberName } from './detector.js'
+export type { EnsembleParameters } from './detectors/ensemble.js'
+export type { GmmParameters } from './detectors/gmm.js'
+export type { HbosParameters } from './detectors/hbos.js'
+export type { IforestParameters } from './detectors/iforest.js'
+export type { KdeParameters } from './detectors/kde.js'
+export type { NearestParameters } from './detectors/nearest.js'
+export type { OcsvmParameters } from './detectors/ocsvm.js'
+export type { PcaParameters } from './detectors/pca.js'
 export { embedRows } from './embedding/embedding.js'
 export {
   type EnsembleUpdate,
@@ -86,6 +79,16 @@ export {
 export { rememberedRows } from './explain/normal-examples.js'
 export { type CHeader, type CHeaderOptions, encodeCHeader } from './export-c.js'
 export {
+  EMBEDDED_MIXTURE_NAMES,
+  type EmbeddedMixtureName,
+  type EmbeddedMixtureParameters,
+} from './families/embedded-mixture.js'
+export {
+  EMBEDDED_SVM_NAMES,
+  type EmbeddedSvmName,
+  type EmbeddedSvmParameters,
+} from './families/embedded-svm.js'
+export {
   createFitter,
   type FitOptions,
   type FitProgress,
@@ -96,6 +99,7 @@ export {
   type HeldOutFit,
   type RowOrigin,
 } from './fit.js'
+export type { CovarianceType } from './mixture/covariance-types.js'
 export { createMixture, mixtureCovariances, mixtureLogDensities } from './mixture/gaussian-mixture.js'
 export type * from './model.js'
 export { decodeModelFile } from './model-file/decode.js'
@@ -152,42 +156,35 @@ export {
   DEFAULT_DETECTOR,
   type DetectorOptions,
   type GridOption,
-  OPTION_NAMES,
-  OPTIONS,
   type OptionDefinition,
   type OptionName,
-  optionNamed,
 } from './options.js'
-export { detectorOptionsOf } from './parameter-checks.js'
 export type {
   BandwidthParameters,
   CheckedParameters,
-  CovarianceType,
-  EmbeddedMixtureParameters,
-  EmbeddedSvmParameters,
   EmbeddingParameters,
   EmParameters,
-  EnsembleParameters,
-  GmmParameters,
-  HbosParameters,
-  IforestParameters,
-  KdeParameters,
   KjlParameters,
   KMeansStart,
   LandmarkChoice,
   MixtureStart,
-  NearestParameters,
   NystromParameters,
-  OcsvmParameters,
   ParametersOf,
-  PcaParameters,
   QuantileCompat,
   QuickShiftStart,
   SizeOption,
   StartParameters,
 } from './parameters.js'
 export { exceedingSizes, storedParameters } from './parameters.js'
-export { DETECTORS } from './registry.js'
+export {
+  DETECTOR_NAMES,
+  DETECTORS,
+  isDetectorName,
+  MEMBER_NAMES,
+  OPTION_NAMES,
+  OPTIONS,
+  optionNamed,
+} from './registry.js'
 export type {
   LogScaler,
   LogStandardScaler,

@@ -6,16 +6,9 @@
  * numbers for the embedding and k(1 + d + d²) for the mixture (section "Efficient Detection Procedures").
  */
 import type { Matrix } from '@oddflow/core'
-import type { DetectorName, EmbeddedMixtureName, EmbeddedSvmName } from './detector.js'
-import type { ColumnHistograms } from './detectors/hbos.js'
-import type { IsolationForestModel } from './detectors/iforest.js'
-import type { KernelDensityModel } from './detectors/kde.js'
-import type { NearestLandmarkModel } from './detectors/nearest.js'
-import type { PrincipalComponentsModel } from './detectors/pca.js'
-import type { EnsemblePart } from './ensemble/ensemble-part.js'
-import type { TypedMixture } from './mixture/covariance-types.js'
-import type { OneClassSvmModel } from './one-class-svm/fit.js'
-import type { ParametersOf } from './parameters.js'
+import type { DetectorName } from './detector.js'
+import type { CommonParameters } from './parameters.js'
+import type { Definitions } from './registry.js'
 import type { ScalerModel } from './scaler.js'
 
 /** φ′(x) = P · K(x), K(x)_j = exp(−‖x − landmark_j‖² / h²). */
@@ -72,105 +65,26 @@ export interface FitReport {
 }
 
 /** The fields of every model. */
-export interface ModelFrame<Name extends DetectorName, Report extends FitReport = FitReport> {
-  readonly kind: Name
-  readonly parameters: ParametersOf<Name>
+export interface ModelFrame<Parameters extends CommonParameters, Report extends FitReport = FitReport> {
+  readonly kind: Parameters['detector']
+  readonly parameters: Parameters
   readonly scaler: ScalerModel
   readonly fitReport: Report
 }
 
-/** What a fit of an embedded mixture used and found. */
-export interface EmbeddedMixtureFitReport extends FitReport {
-  /** m that was used. */
-  readonly landmarks: number
-  /** d that was used. */
-  readonly embeddingDimension: number
-  /** Clusters before and after the coverage rule (for k-means++, both are the non-empty clusters). */
-  readonly clustersFound: number
-  readonly clustersKept: number
-  /** EM steps, whether they converged, and the mean log-likelihood before the last M-step. */
-  readonly iterations: number
-  readonly converged: boolean
-  readonly meanLogLikelihood: number
-  /** The final addition to covariance diagonals. */
-  readonly regularisation: number
-}
-
-/** A fitted sketch of the Gaussian kernel with a Gaussian mixture over it. */
-export interface EmbeddedMixtureModel extends ModelFrame<EmbeddedMixtureName, EmbeddedMixtureFitReport> {
-  readonly embedding: EmbeddingModel
-  readonly mixture: MixtureModel
-  /** null: scores are log-densities, as in the paper. */
-  readonly supportGuard: SupportGuardModel | null
-}
-
-/** A fitted sketch of the Gaussian kernel with a linear one-class SVM over it. */
-export interface EmbeddedSvmModel extends ModelFrame<EmbeddedSvmName> {
-  readonly embedding: EmbeddingModel
-  /** With the linear kernel, over rows of d dimensions. */
-  readonly svm: OneClassSvmModel
-  /** null: scores are f(φ′(x)), as in the paper. */
-  readonly supportGuard: SupportGuardModel | null
-}
-
-/** A fitted one-class SVM: support vectors, dual coefficients and offset. */
-export interface OcsvmModel extends ModelFrame<'ocsvm'> {
-  readonly svm: OneClassSvmModel
-}
-
-/** A fitted Gaussian mixture over scaled rows. */
-export interface GmmModel extends ModelFrame<'gmm'> {
-  /** In D dimensions. */
-  readonly mixture: MixtureModel | TypedMixture
-}
-
-/** Fitted landmarks; a score is minus the distance to the nearest. */
-export interface NearestModel extends ModelFrame<'nearest'> {
-  readonly nearestLandmark: NearestLandmarkModel
-}
-
-/** A fitted kernel density: training rows and a bandwidth. */
-export interface KdeModel extends ModelFrame<'kde'> {
-  readonly kernelDensity: KernelDensityModel
-}
-
-/** A fitted isolation forest. */
-export interface IforestModel extends ModelFrame<'iforest'> {
-  readonly isolationForest: IsolationForestModel
-}
-
-/** Fitted principal components; a score is minus the squared distance from their plane. */
-export interface PcaModel extends ModelFrame<'pca'> {
-  readonly principalComponents: PrincipalComponentsModel
-}
-
-/** Fitted histograms of each column. */
-export interface HbosModel extends ModelFrame<'hbos'> {
-  /** One table. */
-  readonly histograms: ColumnHistograms
-}
-
-/** Fitted detectors whose calibrated surprises are added up. */
-export interface EnsembleModel extends ModelFrame<'ensemble'> {
-  readonly ensemble: EnsemblePart
-}
+/** The model of a detector. */
+export type ModelOf<Name extends DetectorName> = ReturnType<Definitions[Name]['checkModel']>
 
 /** A fitted detector as plain data; `kind` says which. */
-export type DetectorModel =
-  | EmbeddedMixtureModel
-  | EmbeddedSvmModel
-  | OcsvmModel
-  | GmmModel
-  | NearestModel
-  | KdeModel
-  | IforestModel
-  | PcaModel
-  | HbosModel
-  | EnsembleModel
+export type DetectorModel = ModelOf<DetectorName>
 
-/** The model of a detector. */
-export type ModelOf<Name extends DetectorName> = Name extends EmbeddedMixtureName
-  ? EmbeddedMixtureModel
-  : Name extends EmbeddedSvmName
-    ? EmbeddedSvmModel
-    : Extract<DetectorModel, { readonly kind: Name }>
+export type { EnsembleModel } from './detectors/ensemble.js'
+export type { GmmModel } from './detectors/gmm.js'
+export type { HbosModel } from './detectors/hbos.js'
+export type { IforestModel } from './detectors/iforest.js'
+export type { KdeModel } from './detectors/kde.js'
+export type { NearestModel } from './detectors/nearest.js'
+export type { OcsvmModel } from './detectors/ocsvm.js'
+export type { PcaModel } from './detectors/pca.js'
+export type { EmbeddedMixtureFitReport, EmbeddedMixtureModel } from './families/embedded-mixture.js'
+export type { EmbeddedSvmModel } from './families/embedded-svm.js'

@@ -1,6 +1,7 @@
 /**
- * The options of the detectors, each defined once: default, range and help. `DetectorOptions`, the checks, the flags of
- * `oddflow train` and docs/parameters.md derive from this table. A detector's definition lists the options it takes.
+ * Options of detectors, each defined once: default, range and help. Here are those that several detectors take; an
+ * option of one detector is in its own file. `DetectorOptions`, the checks, the flags of `oddflow train` and
+ * docs/parameters.md derive from all of them (registry.ts).
  *
  * What no caller sets is a constant, further down. Defaults follow the paper's section "Implementation Details and
  * Hyperparameter Choices" (m = 100, d = 5, beta = 0.9, n^(2/3) neighbors, 95 % of the rows in at most 20 clusters, full
@@ -8,10 +9,14 @@
  * number can make a fit allocate, not what is sensible.
  */
 import { ArgumentError, SCALER_NAMES } from '@oddflow/core'
-import { type DetectorName, MEMBER_NAMES, type MemberName } from './detector.js'
+import type { DetectorName } from './detector.js'
 import { shownValue } from './fields.js'
+import type { Definitions } from './registry.js'
 
-export type OptionGroup = 'Detector' | 'Embedding' | 'Mixture' | 'One-class SVM' | 'Other detectors'
+/** In the order of the help. */
+const GROUPS = ['Detector', 'Embedding', 'Mixture', 'One-class SVM', 'Other detectors'] as const
+
+export type OptionGroup = (typeof GROUPS)[number]
 
 /** The description of an option for people. */
 interface OptionHelp {
@@ -35,8 +40,19 @@ interface Range {
   readonly expected: string
 }
 
-interface Setting<Value> extends Range {
+/** An option or a constant. */
+export interface Setting<Value> extends Range {
   readonly byDefault: Value
+  /** Of a constant that the first model files lack: its field in the parameters. */
+  readonly laterField?: string
+}
+
+/** Options and constants by name. */
+export type SettingTable = Readonly<Record<string, Setting<unknown>>>
+
+/** The values of a table's settings. */
+export type ValuesOf<Table extends SettingTable> = {
+  readonly [Name in keyof Table]: Table[Name]['byDefault']
 }
 
 /** One option of a detector: default, range and help. */
@@ -47,61 +63,52 @@ export interface OptionDefinition<Value> extends Setting<Value>, OptionHelp {
 
 const isNumber = (value: unknown): value is number => typeof value === 'number' && !Number.isNaN(value)
 
-const wholeIn = (low: number, high: number): Range => ({
+export const wholeIn = (low: number, high: number): Range => ({
   isValid: (value) => Number.isInteger(value) && isNumber(value) && value >= low && value <= high,
   expected: `a whole number from ${low} to ${high}`,
 })
 
-const numberIn = (expected: string, isInRange: (value: number) => boolean): Range => ({
+export const numberIn = (expected: string, isInRange: (value: number) => boolean): Range => ({
   isValid: (value) => isNumber(value) && isInRange(value),
   expected,
 })
 
-const SHARE = numberIn('a number above 0, at most 1', (value) => value > 0 && value <= 1)
-const FRACTION = numberIn('a number between 0 and 1', (value) => value > 0 && value < 1)
+export const SHARE = numberIn('a number above 0, at most 1', (value) => value > 0 && value <= 1)
+export const FRACTION = numberIn('a number between 0 and 1', (value) => value > 0 && value < 1)
 
-const oneOf = (choices: readonly string[]): Range => ({
+export const oneOf = (choices: readonly string[]): Range => ({
   isValid: (value) => (choices as readonly unknown[]).includes(value),
   expected: `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`,
 })
 
-function whole(low: number, high: number, byDefault: number, help: OptionHelp): OptionDefinition<number> {
+export function whole(
+  low: number,
+  high: number,
+  byDefault: number,
+  help: OptionHelp,
+): OptionDefinition<number> {
   return { value: 'count', ...help, kind: 'whole', byDefault, ...wholeIn(low, high) }
 }
 
-function share(byDefault: number, help: OptionHelp): OptionDefinition<number> {
+export function share(byDefault: number, help: OptionHelp): OptionDefinition<number> {
   return { value: 'share', ...help, kind: 'number', byDefault, ...SHARE }
 }
 
-function flag(byDefault: boolean, help: OptionHelp): OptionDefinition<boolean> {
+export function flag(byDefault: boolean, help: OptionHelp): OptionDefinition<boolean> {
   const isValid = (value: unknown) => typeof value === 'boolean'
   return { ...help, kind: 'flag', byDefault, isValid, expected: 'true or false' }
 }
 
 /** One of `choices`, by default the first. */
-function choice<const Name extends string>(
+export function choice<const Name extends string>(
   choices: readonly [Name, ...Name[]],
   help: OptionHelp,
 ): OptionDefinition<Name> {
   return { value: 'name', ...help, kind: 'choice', byDefault: choices[0], choices, ...oneOf(choices) }
 }
 
-/** Each member once, and no ensemble inside an ensemble. */
-function members(
-  byDefault: readonly MemberName[],
-  help: OptionHelp,
-): OptionDefinition<readonly MemberName[]> {
-  const isValid = (value: unknown) =>
-    Array.isArray(value) &&
-    value.length > 0 &&
-    new Set(value).size === value.length &&
-    value.every((name) => (MEMBER_NAMES as readonly unknown[]).includes(name))
-  const expected = `some of ${MEMBER_NAMES.join(', ')}, each once`
-  return { value: 'list', ...help, kind: 'list', byDefault, isValid, expected }
-}
-
 /** In the order of the help. */
-export const OPTIONS = {
+export const SHARED_OPTIONS = {
   scaler: choice(SCALER_NAMES, {
     group: 'Detector',
     help: 'scaling of feature columns',
@@ -150,33 +157,22 @@ export const OPTIONS = {
   }),
   /** At most the number of training rows; lowered to the number of different rows. */
   k: whole(1, 1000, 10, { group: 'Mixture', help: 'components' }),
-  covariance: choice(['full', 'diagonal', 'tied', 'spherical'], {
-    group: 'Mixture',
-    value: 'type',
-    help: "form of the components' covariances",
-  }),
   nu: share(0.5, { group: 'One-class SVM', help: 'share of training rows to leave outside the boundary' }),
-  trees: whole(1, 10_000, 100, { group: 'Other detectors', help: 'trees of the forest' }),
-  bins: whole(1, 1000, 20, {
-    group: 'Other detectors',
-    help: 'bins of the histogram of a column',
-    shownDefault: '20; ensemble: 2 rows^(1/3), from 20 to 64',
-  }),
-  members: members(['nearest', 'hbos'], {
-    group: 'Other detectors',
-    help: 'detectors whose surprises are summed',
-  }),
 }
 
-const constant = <const Value>(byDefault: Value, range: Range): Setting<Value> => ({ byDefault, ...range })
+export const constant = <const Value>(
+  byDefault: Value,
+  range: Range,
+  laterField?: string,
+): Setting<Value> => ({ byDefault, ...range, ...(laterField === undefined ? {} : { laterField }) })
 
 /**
  * Constants that models store and callers cannot set: no measurement favours another value. Files of earlier versions,
  * where they were options, may hold other values in these ranges.
  */
-export const CONSTANTS = {
+const SHARED_CONSTANTS = {
   /** Of more rows, a random sample is ranked: time grows with the square. */
-  quantileRows: constant<number>(5000, wholeIn(2, 1_000_000)),
+  quantileRows: constant<number>(5000, wholeIn(2, 1_000_000), 'parameters.quantileRows'),
   /** EM stops when the mean log-likelihood changes by less, a one-class SVM when it violates no condition by more. */
   tolerance: constant<number>(
     1e-3,
@@ -196,49 +192,53 @@ export const CONSTANTS = {
   coverage: constant<number>(0.95, SHARE),
   maximumClusters: constant<number>(20, wholeIn(1, 1000)),
   /** Of more rows, clusters are searched in a random sample. */
-  clusterSearchRows: constant<number>(10_000, wholeIn(10, 1_000_000)),
-  mixtureStart: constant<'clusters' | 'k-means++'>('clusters', oneOf(['clusters', 'k-means++'])),
-  /** Rows that a kernel density places kernels on. */
-  maximumRows: constant<number>(5000, wholeIn(1, 1_000_000)),
-  /** Rows to grow each tree of an isolation forest on; lowered to the number of training rows. */
-  subsampleRows: constant<number>(256, wholeIn(2, 65_536)),
-  /** Principal components are kept until they hold more than this share of the variance; null beside `components`. */
-  varianceShare: constant<number>(0.95, FRACTION),
-  components: constant<number | null>(null, wholeIn(1, 999)),
-  /** Of a one-class SVM. */
-  kernel: constant<'rbf' | 'linear'>('rbf', oneOf(['rbf', 'linear'])),
+  clusterSearchRows: constant<number>(10_000, wholeIn(10, 1_000_000), 'parameters.start.clusterSearchRows'),
+  mixtureStart: constant<'clusters' | 'k-means++'>(
+    'clusters',
+    oneOf(['clusters', 'k-means++']),
+    'parameters.start.mixtureStart',
+  ),
 }
 
-/** Stored in files, but in none of the first versions. */
-export const LATER_CONSTANTS = [
-  'parameters.quantileRows',
-  'parameters.components',
-  'parameters.start.clusterSearchRows',
-  'parameters.start.mixtureStart',
-]
+export const SHARED_SETTINGS = { ...SHARED_OPTIONS, ...SHARED_CONSTANTS }
 
-const SETTINGS = { ...OPTIONS, ...CONSTANTS }
+/** The name of a setting that several detectors have. */
+export type SharedName = keyof typeof SHARED_SETTINGS
 
-type SettingName = keyof typeof SETTINGS
+/** The value of a setting that several detectors have. */
+export type SharedValue<Name extends SharedName> = (typeof SHARED_SETTINGS)[Name]['byDefault']
 
-export type ConstantName = keyof typeof CONSTANTS
-
-export function isConstant(name: string): name is ConstantName {
-  return Object.hasOwn(CONSTANTS, name)
+/** Only an option has a text for people. */
+export function isOption(setting: Setting<unknown>): setting is OptionDefinition<unknown> {
+  return 'help' in setting
 }
+
+/** In the order of their groups. */
+export function inHelpOrder(options: Readonly<Record<string, OptionDefinition<unknown>>>) {
+  const rank = ([, { group }]: [string, OptionDefinition<unknown>]): number => GROUPS.indexOf(group)
+  return Object.fromEntries(Object.entries(options).sort((a, b) => rank(a) - rank(b)))
+}
+
+// ---- the options of all detectors
+
+type OwnTables = { [Name in DetectorName]: NonNullable<Definitions[Name]['own']> }[DetectorName]
+type OptionTables = typeof SHARED_OPTIONS | OwnTables
+type OptionsIn<Table> = Table extends unknown
+  ? { [Name in keyof Table]: Table[Name] extends OptionDefinition<unknown> ? Name : never }[keyof Table]
+  : never
 
 /** The name of a detector option. */
-export type OptionName = keyof typeof OPTIONS
+export type OptionName = OptionsIn<OptionTables> & string
 
 /** Options with one value, of which a search may try several. */
 export type GridOption = Exclude<OptionName, 'members'>
 
-/** null where the default depends on the rows. */
-export type OptionValue<Name extends SettingName> = (typeof SETTINGS)[Name]['byDefault']
+type ValueIn<Table, Name extends string> =
+  Table extends Readonly<Record<Name, OptionDefinition<infer Value>>> ? Value : never
 
 /** Options that a caller may set. All have defaults; see `OPTIONS`. */
 export type DetectorOptions = {
-  readonly [Name in OptionName]?: NonNullable<OptionValue<Name>>
+  readonly [Name in OptionName]?: ValueIn<OptionTables, Name>
 } & {
   /** Default `oc-kjl-qs`. */
   readonly detector?: DetectorName
@@ -246,14 +246,6 @@ export type DetectorOptions = {
 
 export const BANDWIDTH_OPTIONS = ['bandwidthQuantile', 'quantileCompat'] as const
 export const EM_CONSTANTS = ['tolerance', 'maximumSteps', 'regularisation'] as const
-
-/** Any of them, where its type does not matter. */
-export function optionNamed(name: OptionName): OptionDefinition<unknown> {
-  return OPTIONS[name]
-}
-
-/** The names of all detector options, in the order of the help. */
-export const OPTION_NAMES = Object.keys(OPTIONS) as readonly OptionName[]
 
 /** The detector of options that name none. */
 export const DEFAULT_DETECTOR = 'oc-kjl-qs'
@@ -264,16 +256,23 @@ export type GivenOptions = Readonly<Record<string, unknown>>
 export class OptionReader {
   constructor(private readonly given: GivenOptions) {}
 
-  has(name: SettingName): boolean {
+  has(name: string): boolean {
     return this.given[name] !== undefined && this.given[name] !== null
   }
 
-  read<Name extends SettingName>(name: Name): OptionValue<Name> {
-    const { byDefault, isValid, expected }: Setting<unknown> = SETTINGS[name]
-    if (!this.has(name)) return byDefault as OptionValue<Name>
-    const value = this.given[name]
-    if (!isValid(value)) throw badOption(name, expected, value)
-    return value as OptionValue<Name>
+  read<Name extends SharedName>(name: Name): SharedValue<Name> {
+    return this.readAs(name, SHARED_SETTINGS[name]) as SharedValue<Name>
+  }
+
+  /** Several, as an object with their names. */
+  readAll<const Name extends SharedName>(names: readonly Name[]): { [N in Name]: SharedValue<N> } {
+    return Object.fromEntries(names.map((name) => [name, this.read(name)])) as { [N in Name]: SharedValue<N> }
+  }
+
+  /** A detector's own settings. */
+  readOwn<Table extends SettingTable>(table: Table): ValuesOf<Table> {
+    const values = Object.entries(table).map(([name, setting]) => [name, this.readAs(name, setting)])
+    return Object.fromEntries(values) as ValuesOf<Table>
   }
 
   /** A one-class SVM's tolerance: 0 would never be met. */
@@ -283,9 +282,11 @@ export class OptionReader {
     return tolerance
   }
 
-  /** Several, as an object with their names. */
-  readAll<const Name extends SettingName>(names: readonly Name[]): { [N in Name]: OptionValue<N> } {
-    return Object.fromEntries(names.map((name) => [name, this.read(name)])) as { [N in Name]: OptionValue<N> }
+  private readAs(name: string, { byDefault, isValid, expected }: Setting<unknown>): unknown {
+    if (!this.has(name)) return byDefault
+    const value = this.given[name]
+    if (!isValid(value)) throw badOption(name, expected, value)
+    return value
   }
 }
 

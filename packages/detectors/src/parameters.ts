@@ -7,8 +7,9 @@
  */
 import { ArgumentError, type Matrix, type ScalerName } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
-import type { DetectorName, EmbeddedMixtureName, EmbeddedSvmName, MemberName } from './detector.js'
-import type { GivenOptions, OptionValue } from './options.js'
+import type { DetectorName } from './detector.js'
+import type { GivenOptions, SharedValue } from './options.js'
+import type { Definitions } from './registry.js'
 
 /**
  * Explicit sizes are exact; default sizes are lowered where there are fewer rows, landmarks or dimensions, and the
@@ -83,13 +84,11 @@ function sizeLimits(parameters: CheckedParameters, { rows: n }: RowsShape): Size
 }
 
 /** How landmarks are chosen among training rows. */
-export type LandmarkChoice = OptionValue<'landmarks'>
+export type LandmarkChoice = SharedValue<'landmarks'>
 /** Which pair distances a bandwidth quantile ranks. */
-export type QuantileCompat = OptionValue<'quantileCompat'>
-/** The form of a mixture's covariances. */
-export type CovarianceType = OptionValue<'covariance'>
+export type QuantileCompat = SharedValue<'quantileCompat'>
 /** What EM starts from. */
-export type MixtureStart = OptionValue<'mixtureStart'>
+export type MixtureStart = SharedValue<'mixtureStart'>
 
 /** Options limited by the number of rows or landmarks. */
 export type SizeOption = 'm' | 'd' | 'k'
@@ -135,7 +134,8 @@ export interface EmParameters {
   readonly regularisation: number
 }
 
-interface Common<Name extends DetectorName> {
+/** Parameters of every detector. */
+export interface CommonParameters<Name extends string = string> {
   readonly detector: Name
   readonly scaler: ScalerName
   /**
@@ -153,7 +153,7 @@ export interface BandwidthParameters {
 }
 
 /** Of every sketch of the Gaussian kernel. */
-interface SketchParameters extends BandwidthParameters {
+export interface SketchParameters extends BandwidthParameters {
   readonly precision: Precision
   readonly m: number
   readonly landmarks: LandmarkChoice
@@ -162,90 +162,8 @@ interface SketchParameters extends BandwidthParameters {
   readonly supportGuard: boolean
 }
 
-/** Checked parameters of a sketch with a Gaussian mixture. */
-export interface EmbeddedMixtureParameters extends Common<EmbeddedMixtureName>, SketchParameters {
-  readonly start: StartParameters
-  readonly em: EmParameters
-}
-
-/** Checked parameters of a sketch with a linear one-class SVM. */
-export interface EmbeddedSvmParameters extends Common<EmbeddedSvmName>, SketchParameters {
-  readonly nu: number
-  readonly tolerance: number
-}
-
-/** Checked parameters of a one-class SVM. */
-export interface OcsvmParameters extends Common<'ocsvm'> {
-  readonly kernel: 'rbf' | 'linear'
-  /** null for the linear kernel, as the next three. */
-  readonly precision: Precision | null
-  readonly bandwidthQuantile: number | null
-  readonly quantileCompat: QuantileCompat | null
-  readonly quantileRows: number | null
-  readonly nu: number
-  readonly tolerance: number
-}
-
-/** Checked parameters of a Gaussian mixture. */
-export interface GmmParameters extends Common<'gmm'>, EmParameters {
-  readonly k: number
-  readonly covariance: CovarianceType
-}
-
-/** Checked parameters of the nearest-landmark detector. */
-export interface NearestParameters extends Common<'nearest'> {
-  readonly m: number
-  readonly landmarks: LandmarkChoice
-}
-
-/** Checked parameters of a kernel density. */
-export interface KdeParameters extends Common<'kde'>, BandwidthParameters {
-  readonly maximumRows: number
-}
-
-/** Checked parameters of an isolation forest. */
-export interface IforestParameters extends Common<'iforest'> {
-  readonly trees: number
-  readonly subsampleRows: number
-}
-
-/** Checked parameters of principal components. */
-export interface PcaParameters extends Common<'pca'> {
-  /** null where `components` says how many. */
-  readonly varianceShare: number | null
-  readonly components: number | null
-}
-
-/** Checked parameters of histograms. */
-export interface HbosParameters extends Common<'hbos'> {
-  readonly bins: number
-}
-
-/** Checked parameters of an ensemble. */
-export interface EnsembleParameters extends Common<'ensemble'> {
-  readonly members: readonly MemberName[]
-  /** Of the members with landmarks; null if there are none. */
-  readonly m: number | null
-  /** null without the member hbos, or for as many as the rows ask for. */
-  readonly bins: number | null
-}
+/** The parameters of a detector. */
+export type ParametersOf<Name extends DetectorName> = ReturnType<Definitions[Name]['checkParameters']>
 
 /** Complete and in range; made by `checkParameters`, plain data. */
-export type CheckedParameters =
-  | EmbeddedMixtureParameters
-  | EmbeddedSvmParameters
-  | OcsvmParameters
-  | GmmParameters
-  | NearestParameters
-  | KdeParameters
-  | IforestParameters
-  | PcaParameters
-  | HbosParameters
-  | EnsembleParameters
-
-/** The parameters of a detector. */
-export type ParametersOf<Name extends DetectorName> = Name extends EmbeddedMixtureName
-  ? EmbeddedMixtureParameters
-  : Name extends EmbeddedSvmName
-    ? EmbeddedSvmParameters
-    : Extract<CheckedParameters, { readonly detector: Name }>
+export type CheckedParameters = ParametersOf<DetectorName>

@@ -4,12 +4,14 @@ import {
   checkParameters,
   checkStoredParameters,
   DETECTOR_NAMES,
+  DETECTORS,
   type DetectorOptions,
   detectorOptionsOf,
   exceedingSizes,
   type QuickShiftStart,
   storedParameters,
 } from '../src/index.js'
+import { SHARED_SETTINGS } from '../src/options.js'
 
 const NO_KERNEL_ROWS = { bandwidthQuantile: null, quantileCompat: null, quantileRows: null, precision: null }
 
@@ -62,6 +64,14 @@ describe('checkParameters', () => {
       }
     })
   }
+
+  it('finds no name of a setting in two tables', () => {
+    const names = [
+      ...Object.keys(SHARED_SETTINGS),
+      ...DETECTOR_NAMES.flatMap((detector) => Object.keys(DETECTORS[detector].own ?? {})),
+    ]
+    expect(names).toEqual([...new Set(names)])
+  })
 
   it('takes undefined as not given', () => {
     const options = { detector: 'oc-kjl', k: undefined, m: undefined } as unknown as DetectorOptions

@@ -1,7 +1,7 @@
 import { createRng, matrixFromRows, takeRows } from '@oddflow/core'
 import { gaussianKernel, pairDistanceQuantiles } from '@oddflow/linalg'
 import { describe, expect, it } from 'vitest'
-import { checkParameters } from '../src/check-parameters.js'
+import { checkParameters } from '../src/checks.js'
 import { keepLargestClusters } from '../src/clustering/k-means.js'
 import { defaultNeighbours, quickShiftPlusPlus } from '../src/clustering/quickshift-pp.js'
 import { embedRows, kjlProjection, nystromProjection } from '../src/embedding/embedding.js'

@@ -46,33 +46,74 @@ import {
   viewWeights,
 } from '../ensemble/members.js'
 import { type Fields, failField, fieldsAt } from '../fields.js'
-import type { EnsembleModel, FitReport } from '../model.js'
+import type { FitReport, ModelFrame } from '../model.js'
 import {
   type ModelFileParts,
   type ModelFileReader,
   matrixTensor,
   vectorTensor,
 } from '../model-file/layout.js'
-import { badOption, type OptionReader } from '../options.js'
-import type { EnsembleParameters } from '../parameters.js'
+import { badOption, type OptionDefinition, type OptionReader } from '../options.js'
+import type { CommonParameters } from '../parameters.js'
 import { fitScaledRows, scaledWidth, scaleInto } from '../scaler.js'
 import { keepFinite, type Scorer, type ScorerOptions } from '../scorer.js'
+import { HBOS_OPTIONS } from './hbos.js'
 
 /** Differs from m of other detectors by measurement: docs/results/default-recipe.md. */
 const DEFAULT_ENSEMBLE_LANDMARKS = 128
 
+/** Options of the ensemble alone. */
+export interface EnsembleOptions {
+  readonly members: OptionDefinition<readonly MemberName[]>
+}
+
+/** Each member once, and no ensemble inside an ensemble. */
+function membersOption(names: readonly string[]): OptionDefinition<readonly MemberName[]> {
+  return {
+    kind: 'list',
+    value: 'list',
+    group: 'Other detectors',
+    help: 'detectors whose surprises are summed',
+    byDefault: ['nearest', 'hbos'],
+    isValid: (value) =>
+      Array.isArray(value) &&
+      value.length > 0 &&
+      new Set(value).size === value.length &&
+      value.every((name) => names.includes(name)),
+    expected: `some of ${names.join(', ')}, each once`,
+  }
+}
+
+/** Checked parameters of an ensemble. */
+export interface EnsembleParameters extends CommonParameters<'ensemble'> {
+  readonly members: readonly MemberName[]
+  /** Of the members with landmarks; null if there are none. */
+  readonly m: number | null
+  /** null without the member hbos, or for as many as the rows ask for. */
+  readonly bins: number | null
+}
+
+/** Fitted detectors whose calibrated surprises are added up. */
+export interface EnsembleModel extends ModelFrame<EnsembleParameters> {
+  readonly ensemble: EnsemblePart
+}
+
 /** The ensemble of those detectors. */
-export function ensembleOf(detectors: MemberDetectors): DetectorDefinition {
+export function ensembleOf(
+  detectors: MemberDetectors,
+): DetectorDefinition<EnsembleParameters, EnsembleModel, EnsembleOptions> {
+  const own = { members: membersOption(Object.keys(detectors)) }
   return {
     name: 'ensemble',
     summary: 'the surprises of several detectors, added up',
     options: ['scaler', 'members', 'm', 'bins'],
+    own,
     stages: ['fit'],
     metadataKeys: ['ensemble'],
     holdsRowsOut: true,
 
     checkParameters(given: OptionReader): EnsembleParameters {
-      const members = given.read('members')
+      const { members } = given.readOwn(own)
       const hasLandmarks = members.some((name) => detectors[name].options.includes('m'))
       const hasHistograms = members.includes('hbos')
       if (given.has('m') && !hasLandmarks) throw badOption('m', `a member with landmarks`, members.join())
@@ -82,7 +123,7 @@ export function ensembleOf(detectors: MemberDetectors): DetectorDefinition {
         scaler: given.read('scaler'),
         members,
         m: !hasLandmarks ? null : given.has('m') ? given.read('m') : DEFAULT_ENSEMBLE_LANDMARKS,
-        bins: hasHistograms && given.has('bins') ? given.read('bins') : null,
+        bins: hasHistograms && given.has('bins') ? given.readOwn(HBOS_OPTIONS).bins : null,
       }
     },
 

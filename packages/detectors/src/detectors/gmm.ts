@@ -6,6 +6,7 @@ import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../de
 import { decodeMixture, encodeMixture } from '../families/embedded-mixture.js'
 import { type Fields, failField } from '../fields.js'
 import {
+  COVARIANCE_TYPES,
   checkTypedMixture,
   clusterMemberships,
   mixtureOf,
@@ -14,29 +15,49 @@ import {
 } from '../mixture/covariance-types.js'
 import { fitFromStart, fitMixture } from '../mixture/fit-mixture.js'
 import { createLogDensity } from '../mixture/gaussian-mixture.js'
-import type { GmmModel, MixtureModel } from '../model.js'
+import type { MixtureModel, ModelFrame } from '../model.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
-import { EM_CONSTANTS, type OptionReader } from '../options.js'
-import type { CovarianceType, GmmParameters } from '../parameters.js'
+import { choice, EM_CONSTANTS, type OptionReader, type ValuesOf } from '../options.js'
+import type { CommonParameters, EmParameters } from '../parameters.js'
 import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer } from '../scorer.js'
 
 /** Limits k·D² numbers of full covariances, and D² of a tied one: 160 MB. */
 const MAXIMUM_COVARIANCE_NUMBERS = 20_000_000
 
-const COVARIANCE_TYPES: readonly CovarianceType[] = ['full', 'diagonal', 'tied', 'spherical']
+const OWN = {
+  covariance: choice(COVARIANCE_TYPES, {
+    group: 'Mixture',
+    value: 'type',
+    help: "form of the components' covariances",
+  }),
+}
 
-export const gmm: DetectorDefinition = {
+/** Checked parameters of a Gaussian mixture. */
+export interface GmmParameters extends CommonParameters<'gmm'>, EmParameters, ValuesOf<typeof OWN> {
+  readonly k: number
+}
+
+/** A fitted Gaussian mixture over scaled rows. */
+export interface GmmModel extends ModelFrame<GmmParameters> {
+  /** In D dimensions. */
+  readonly mixture: MixtureModel | TypedMixture
+}
+
+export const gmm: DetectorDefinition<GmmParameters, GmmModel, typeof OWN> = {
   name: 'gmm',
   summary: 'Gaussian mixture of k components on the rows themselves',
   options: ['scaler', 'k', 'covariance'],
+  own: OWN,
   stages: ['clusters', 'mixture'],
   metadataKeys: ['mixture'],
 
   checkParameters(given: OptionReader): GmmParameters {
     return {
       detector: 'gmm',
-      ...given.readAll(['scaler', 'k', 'covariance', ...EM_CONSTANTS]),
+      ...given.readAll(['scaler', 'k']),
+      ...given.readOwn(OWN),
+      ...given.readAll(EM_CONSTANTS),
     }
   },
 

@@ -1,12 +1,13 @@
 /** hbos: histograms of single columns. */
 
 import { createMatrix, DataError, exp, log, MAXIMUM_DIMENSION, type Matrix } from '@oddflow/core'
-import type { FitContext } from '../detector.js'
+import type { DetectorDefinition, FitContext } from '../detector.js'
 import { fitStandalone, standalone } from '../families/standalone.js'
 import { type Fields, failField, fieldsAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
-import type { HbosModel } from '../model.js'
+import type { ModelFrame } from '../model.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/layout.js'
-import type { HbosParameters } from '../parameters.js'
+import { type ValuesOf, whole } from '../options.js'
+import type { CommonParameters } from '../parameters.js'
 
 /**
  * Column histograms, the density of HBOS (Goldstein and Dengel, "Histogram-based outlier score", KI 2012).
@@ -492,6 +493,24 @@ export function checkHistograms(value: unknown, expectedBins: number | null, pat
 /** Rows have their own units, so bins may be as narrow as the column; a constant column has none. */
 const LEAST_WIDTH = 0
 
+/** An ensemble with the member hbos has them too. */
+export const HBOS_OPTIONS = {
+  bins: whole(1, 1000, 20, {
+    group: 'Other detectors',
+    help: 'bins of the histogram of a column',
+    shownDefault: '20; ensemble: 2 rows^(1/3), from 20 to 64',
+  }),
+}
+
+/** Checked parameters of histograms. */
+export interface HbosParameters extends CommonParameters<'hbos'>, ValuesOf<typeof HBOS_OPTIONS> {}
+
+/** Fitted histograms of each column. */
+export interface HbosModel extends ModelFrame<HbosParameters> {
+  /** One table. */
+  readonly histograms: ColumnHistograms
+}
+
 export function fitHbos(rows: Matrix, parameters: HbosParameters, context: FitContext): HbosModel {
   const { frame, part } = fitStandalone(rows, parameters, context, (scaled, { bins }) => {
     const all = Uint32Array.from({ length: scaled.rows }, (_, i) => i)
@@ -500,10 +519,10 @@ export function fitHbos(rows: Matrix, parameters: HbosParameters, context: FitCo
   return { ...frame, histograms: part }
 }
 
-export const hbos = standalone({
+export const hbos: DetectorDefinition<HbosParameters, HbosModel, typeof HBOS_OPTIONS> = standalone({
   name: 'hbos',
   summary: 'histograms of the columns (HBOS)',
-  options: ['bins'],
+  own: HBOS_OPTIONS,
   field: 'histograms',
   hasMetadata: false,
   createWorkspace: (part: ColumnHistograms) => createHistogramViews(part, LEAST_WIDTH),

@@ -10,12 +10,13 @@ import {
   type Rng,
   sampleWithoutReplacement,
 } from '@oddflow/core'
-import type { FitContext } from '../detector.js'
+import type { DetectorDefinition, FitContext } from '../detector.js'
 import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { failField, fieldsAt, int32At, literalAt, numbersAt, wholeAt } from '../fields.js'
-import type { IforestModel } from '../model.js'
+import type { ModelFrame } from '../model.js'
 import { int32Tensor, vectorTensor } from '../model-file/layout.js'
-import type { IforestParameters } from '../parameters.js'
+import { constant, type ValuesOf, whole, wholeIn } from '../options.js'
+import type { CommonParameters } from '../parameters.js'
 
 /**
  * c(n) = 2·H(n − 1) − 2(n − 1)/n: the mean length of an unsuccessful search in a binary search tree of n keys (Liu,
@@ -358,16 +359,29 @@ function checkSums(model: IsolationForestModel, root: number, end: number, path:
   }
 }
 
+const OWN = {
+  trees: whole(1, 10_000, 100, { group: 'Other detectors', help: 'trees of the forest' }),
+  /** Rows to grow each tree on; lowered to the number of training rows. */
+  subsampleRows: constant<number>(256, wholeIn(2, 65_536)),
+}
+
+/** Checked parameters of an isolation forest. */
+export interface IforestParameters extends CommonParameters<'iforest'>, ValuesOf<typeof OWN> {}
+
+/** A fitted isolation forest. */
+export interface IforestModel extends ModelFrame<IforestParameters> {
+  readonly isolationForest: IsolationForestModel
+}
+
 export function fitIforest(rows: Matrix, parameters: IforestParameters, context: FitContext): IforestModel {
   const { frame, part } = fitStandalone(rows, parameters, context, fitIsolationForest)
   return { ...frame, isolationForest: part }
 }
 
-export const iforest = standalone({
+export const iforest: DetectorDefinition<IforestParameters, IforestModel, typeof OWN> = standalone({
   name: 'iforest',
   summary: 'isolation forest',
-  options: ['trees'],
-  constants: ['subsampleRows'],
+  own: OWN,
   field: 'isolationForest',
   hasMetadata: true,
   createWorkspace: createIsolationForestWorkspace,

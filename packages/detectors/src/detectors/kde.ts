@@ -11,16 +11,16 @@ import {
   takeRows,
 } from '@oddflow/core'
 import { DISTANCE_TILE_ROWS, kernelExponentFactor, logSumExp, squaredDistancesOfRows } from '@oddflow/linalg'
-import type { FitContext } from '../detector.js'
+import type { DetectorDefinition, FitContext } from '../detector.js'
 import { chooseBandwidth } from '../embedding/bandwidth.js'
 import { bandwidthFact } from '../families/embedded.js'
 import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { bandwidthAt, fieldsAt, literalAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
 import { NOTHING_SHARED, type SharedWork } from '../fit-rows.js'
-import type { KdeModel } from '../model.js'
+import type { ModelFrame } from '../model.js'
 import { matrixTensor } from '../model-file/layout.js'
-import { BANDWIDTH_OPTIONS } from '../options.js'
-import type { KdeParameters } from '../parameters.js'
+import { BANDWIDTH_OPTIONS, constant, type ValuesOf, wholeIn } from '../options.js'
+import type { BandwidthParameters, CommonParameters } from '../parameters.js'
 
 /**
  * Kernel density estimation (Rosenblatt 1956, Parzen 1962): one Gaussian on each training row, or on a random sample.
@@ -31,6 +31,11 @@ import type { KdeParameters } from '../parameters.js'
  * exponent is subtracted first, so far rows keep the order of their distances. Overflowed distances score
  * −Number.MAX_VALUE.
  */
+
+const OWN = {
+  /** Rows to place kernels on. */
+  maximumRows: constant<number>(5000, wholeIn(1, 1_000_000)),
+}
 
 type KernelDensityParameters = Omit<KdeParameters, 'detector' | 'scaler' | 'explicitSizes'>
 
@@ -125,16 +130,24 @@ export function checkKernelDensityModel(value: unknown, path = 'kernelDensity'):
   return { kind, bandwidth, centres }
 }
 
+/** Checked parameters of a kernel density. */
+export interface KdeParameters extends CommonParameters<'kde'>, BandwidthParameters, ValuesOf<typeof OWN> {}
+
+/** A fitted kernel density: training rows and a bandwidth. */
+export interface KdeModel extends ModelFrame<KdeParameters> {
+  readonly kernelDensity: KernelDensityModel
+}
+
 export function fitKde(rows: Matrix, parameters: KdeParameters, context: FitContext): KdeModel {
   const { frame, part } = fitStandalone(rows, parameters, context, fitKernelDensity)
   return { ...frame, kernelDensity: part }
 }
 
-export const kde = standalone({
+export const kde: DetectorDefinition<KdeParameters, KdeModel, typeof OWN> = standalone({
   name: 'kde',
   summary: 'Gaussian kernel density over the training rows',
-  options: [...BANDWIDTH_OPTIONS],
-  constants: ['quantileRows', 'maximumRows'],
+  settings: [...BANDWIDTH_OPTIONS, 'quantileRows'],
+  own: OWN,
   field: 'kernelDensity',
   hasMetadata: true,
   createWorkspace: createKernelDensityWorkspace,

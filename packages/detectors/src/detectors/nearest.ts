@@ -12,13 +12,13 @@ import {
   simdKernels,
   squaredDistancesOfRows,
 } from '@oddflow/linalg'
-import type { FitContext } from '../detector.js'
+import type { DetectorDefinition, FitContext } from '../detector.js'
 import { chooseLandmarks, landmarkNotes } from '../embedding/landmarks.js'
 import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { fieldsAt, literalAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
-import type { NearestModel } from '../model.js'
+import type { ModelFrame } from '../model.js'
 import { matrixTensor } from '../model-file/layout.js'
-import type { NearestParameters } from '../parameters.js'
+import type { CommonParameters, LandmarkChoice } from '../parameters.js'
 
 /**
  * LandmarkSquares: squared distances of a few rows at a time to all landmarks.
@@ -203,15 +203,26 @@ export function checkNearestLandmarkModel(value: unknown, path = 'nearestLandmar
   return { kind, landmarks }
 }
 
+/** Checked parameters of the nearest-landmark detector. */
+export interface NearestParameters extends CommonParameters<'nearest'> {
+  readonly m: number
+  readonly landmarks: LandmarkChoice
+}
+
+/** Fitted landmarks; a score is minus the distance to the nearest. */
+export interface NearestModel extends ModelFrame<NearestParameters> {
+  readonly nearestLandmark: NearestLandmarkModel
+}
+
 export function fitNearest(rows: Matrix, parameters: NearestParameters, context: FitContext): NearestModel {
   const { frame, part } = fitStandalone(rows, parameters, context, fitNearestLandmark)
   return { ...frame, nearestLandmark: part }
 }
 
-export const nearest = standalone({
+export const nearest: DetectorDefinition<NearestParameters, NearestModel> = standalone({
   name: 'nearest',
   summary: 'distance to the nearest of m landmarks',
-  options: ['m', 'landmarks'],
+  settings: ['m', 'landmarks'],
   field: 'nearestLandmark',
   hasMetadata: false,
   createWorkspace: createNearestLandmarkWorkspace,

@@ -14,26 +14,54 @@ import {
   svmSpaceNumbers,
 } from '../families/embedded-svm.js'
 import type { Fields } from '../fields.js'
-import type { OcsvmModel } from '../model.js'
+import type { ModelFrame } from '../model.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
 import { fitOneClassSvm, type OneClassSvmModel, type SvmKernel } from '../one-class-svm/fit.js'
 import { createOneClassSvmWorkspace, scoreOneClassSvm } from '../one-class-svm/score.js'
-import { BANDWIDTH_OPTIONS, badOption, type OptionReader } from '../options.js'
-import type { OcsvmParameters } from '../parameters.js'
+import {
+  BANDWIDTH_OPTIONS,
+  badOption,
+  constant,
+  type OptionReader,
+  oneOf,
+  type ValuesOf,
+} from '../options.js'
+import type { CommonParameters, QuantileCompat } from '../parameters.js'
 import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer, type ScorerOptions } from '../scorer.js'
 
+const OWN = {
+  kernel: constant<'rbf' | 'linear'>('rbf', oneOf(['rbf', 'linear'])),
+}
+
+/** Checked parameters of a one-class SVM. */
+export interface OcsvmParameters extends CommonParameters<'ocsvm'>, ValuesOf<typeof OWN> {
+  /** null for the linear kernel, as the next three. */
+  readonly precision: Precision | null
+  readonly bandwidthQuantile: number | null
+  readonly quantileCompat: QuantileCompat | null
+  readonly quantileRows: number | null
+  readonly nu: number
+  readonly tolerance: number
+}
+
+/** A fitted one-class SVM: support vectors, dual coefficients and offset. */
+export interface OcsvmModel extends ModelFrame<OcsvmParameters> {
+  readonly svm: OneClassSvmModel
+}
+
 const NO_BANDWIDTH = { bandwidthQuantile: null, quantileCompat: null, quantileRows: null, precision: null }
 
-export const ocsvm: DetectorDefinition = {
+export const ocsvm: DetectorDefinition<OcsvmParameters, OcsvmModel, typeof OWN> = {
   name: 'ocsvm',
   summary: 'one-class SVM with a Gaussian kernel',
   options: ['scaler', 'precision', ...BANDWIDTH_OPTIONS, 'nu'],
+  own: OWN,
   stages: ['bandwidth', 'fit'],
   metadataKeys: ['svm'],
 
   checkParameters(given: OptionReader): OcsvmParameters {
-    const kernel = given.read('kernel')
+    const { kernel } = given.readOwn(OWN)
     if (kernel === 'linear') {
       const idle = ([...BANDWIDTH_OPTIONS, 'quantileRows'] as const).find((option) => given.has(option))
       if (given.has('precision'))

@@ -4,13 +4,13 @@
 
 import { createMatrix, DataError, type Matrix } from '@oddflow/core'
 import { matrixTimesVector, symmetricEigen } from '@oddflow/linalg'
-import type { FitContext } from '../detector.js'
+import type { DetectorDefinition, FitContext } from '../detector.js'
 import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { failField, fieldsAt, literalAt, matrixAt, numbersAt, wholeAt } from '../fields.js'
-import type { PcaModel } from '../model.js'
+import type { ModelFrame } from '../model.js'
 import { matrixTensor, vectorTensor } from '../model-file/layout.js'
-import { badOption } from '../options.js'
-import type { PcaParameters } from '../parameters.js'
+import { badOption, constant, FRACTION, wholeIn } from '../options.js'
+import type { CommonParameters } from '../parameters.js'
 
 /**
  * Reconstruction error of principal components (Jolliffe, "Principal Component Analysis", section 10.1):
@@ -179,24 +179,46 @@ export function checkPrincipalComponentsModel(
   return { kind, mean, components }
 }
 
+const OWN = {
+  /** Components are kept until they hold more than this share of the variance; null beside `components`. */
+  varianceShare: constant<number>(0.95, FRACTION),
+  components: constant<number | null>(null, wholeIn(1, 999), 'parameters.components'),
+}
+
+/** Checked parameters of principal components. */
+export interface PcaParameters extends CommonParameters<'pca'> {
+  /** null where `components` says how many. */
+  readonly varianceShare: number | null
+  readonly components: number | null
+}
+
+/** Fitted principal components; a score is minus the squared distance from their plane. */
+export interface PcaModel extends ModelFrame<PcaParameters> {
+  readonly principalComponents: PrincipalComponentsModel
+}
+
 export function fitPca(rows: Matrix, parameters: PcaParameters, context: FitContext): PcaModel {
   const { frame, part } = fitStandalone(rows, parameters, context, fitPrincipalComponents)
   return { ...frame, principalComponents: part }
 }
 
-export const pca = standalone({
+export const pca: DetectorDefinition<PcaParameters, PcaModel, typeof OWN> = standalone({
   name: 'pca',
   summary: 'reconstruction error of principal components',
-  options: [],
+  own: OWN,
   field: 'principalComponents',
   hasMetadata: false,
   checkParameters(given): PcaParameters {
-    const components = given.read('components')
+    const { components, varianceShare } = given.readOwn(OWN)
     if (components !== null && given.has('varianceShare')) {
       throw badOption('varianceShare', 'none beside a number of components', 'one')
     }
-    const varianceShare = components === null ? given.read('varianceShare') : null
-    return { detector: 'pca', scaler: given.read('scaler'), varianceShare, components }
+    return {
+      detector: 'pca',
+      scaler: given.read('scaler'),
+      varianceShare: components === null ? varianceShare : null,
+      components,
+    }
   },
   createWorkspace: createPrincipalComponentsWorkspace,
   score: scorePrincipalComponents,

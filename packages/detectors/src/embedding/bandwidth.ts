@@ -8,7 +8,7 @@
 import { DataError, type Matrix, type Rng } from '@oddflow/core'
 import { equalPairShare, kernelExponentFactor, pairDistanceQuantiles } from '@oddflow/linalg'
 import { NOTHING_SHARED, type SharedWork } from '../fit-rows.js'
-import { CONSTANTS, OPTIONS } from '../options.js'
+import { SHARED_SETTINGS } from '../options.js'
 import type { QuantileCompat } from '../parameters.js'
 
 interface Bandwidth {
@@ -29,8 +29,8 @@ export interface BandwidthRule {
 }
 
 export const DEFAULT_BANDWIDTH_RULE: BandwidthRule = {
-  quantileCompat: OPTIONS.quantileCompat.byDefault,
-  quantileRows: CONSTANTS.quantileRows.byDefault,
+  quantileCompat: SHARED_SETTINGS.quantileCompat.byDefault,
+  quantileRows: SHARED_SETTINGS.quantileRows.byDefault,
 }
 
 /** `rows` are scaled and finite. Throws DataError if the quantile gives no usable bandwidth. */

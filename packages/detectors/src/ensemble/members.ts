@@ -10,7 +10,8 @@ import {
   takeRows,
 } from '@oddflow/core'
 import type { Folds, SurpriseCurve, SurpriseWeights } from '../calibration/held-out.js'
-import type { DetectorDefinition, DetectorFit, FindDetector, MemberName, ModelFact } from '../detector.js'
+import type { DetectorDefinition, DetectorFit, MemberName, ModelFact } from '../detector.js'
+import type { EnsembleParameters } from '../detectors/ensemble.js'
 import {
   type ColumnHistograms,
   checkHistograms,
@@ -27,7 +28,6 @@ import { createLandmarkSquares, nearestDistance, SQUARES_TILE_ROWS } from '../de
 import { farthestFirstRows } from '../embedding/landmarks.js'
 import { type Fields, failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from '../fields.js'
 import { checkedTrainingRows, fitChecked, NOTHING_SHARED } from '../fit-rows.js'
-import { checkModelBy } from '../model-checks.js'
 import {
   type ModelFileParts,
   type ModelFileReader,
@@ -35,7 +35,7 @@ import {
   vectorTensor,
 } from '../model-file/layout.js'
 import { OptionReader } from '../options.js'
-import type { EnsembleParameters } from '../parameters.js'
+import { checkModelBy } from '../table-checks.js'
 import {
   checkMagnitude,
   type DetectorMember,
@@ -597,8 +597,7 @@ function checkDetectorMember(
   cols: number,
   path: string,
 ): DetectorMember['model'] {
-  const find: FindDetector = (asked) => (asked === 'ensemble' ? undefined : detectors[asked])
-  const model = within(path, () => checkModelBy(find, fieldsAt(value, path)))
+  const model = within(path, () => checkModelBy(detectors, fieldsAt(value, path)))
   if (model.kind !== name) failField(`${path}.kind`, name, model.kind)
   if (model.scaler.kind !== 'none') failField(`${path}.scaler`, 'none', model.scaler.kind)
   if (model.fitReport.dimension !== cols || model.scaler.categoryColumn !== undefined) {

@@ -7,23 +7,12 @@
 import { type Matrix, plural, type Tensor } from '@oddflow/core'
 import { checkSupportGuard, fitSupportGuard } from '../calibration/support-guard.js'
 import { checkEmbedding, checkFullMixture } from '../check-parts.js'
-import type {
-  DetectorDefinition,
-  EmbeddedMixtureName,
-  FitContext,
-  ModelFact,
-  ModelHead,
-} from '../detector.js'
+import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
 import { type Fields, failField, fieldsAt, finiteAt, wholeAt } from '../fields.js'
-import type { TypedMixture } from '../mixture/covariance-types.js'
+import type { CovarianceType, TypedMixture } from '../mixture/covariance-types.js'
 import { fitMixture } from '../mixture/fit-mixture.js'
 import { mixtureLogDensities } from '../mixture/gaussian-mixture.js'
-import type {
-  EmbeddedMixtureFitReport,
-  EmbeddedMixtureModel,
-  EmbeddingModel,
-  MixtureModel,
-} from '../model.js'
+import type { EmbeddingModel, FitReport, MixtureModel, ModelFrame, SupportGuardModel } from '../model.js'
 import {
   type ModelFileParts,
   type ModelFileReader,
@@ -32,9 +21,10 @@ import {
 } from '../model-file/layout.js'
 import { EM_CONSTANTS, type OptionName, type OptionReader } from '../options.js'
 import type {
-  CovarianceType,
-  EmbeddedMixtureParameters,
+  CommonParameters,
   EmbeddingParameters,
+  EmParameters,
+  SketchParameters,
   StartParameters,
 } from '../parameters.js'
 import type { Scorer, ScorerOptions } from '../scorer.js'
@@ -54,6 +44,44 @@ import {
   guardSpaceNumbers,
   storedPrecision,
 } from './embedded.js'
+
+/** Detectors that embed rows by a sketch and describe them by a Gaussian mixture. */
+export const EMBEDDED_MIXTURE_NAMES = ['oc-kjl', 'oc-nystrom', 'oc-kjl-qs', 'oc-nystrom-qs'] as const
+
+/** One of EMBEDDED_MIXTURE_NAMES. */
+export type EmbeddedMixtureName = (typeof EMBEDDED_MIXTURE_NAMES)[number]
+
+/** Checked parameters of a sketch with a Gaussian mixture. */
+export interface EmbeddedMixtureParameters extends CommonParameters<EmbeddedMixtureName>, SketchParameters {
+  readonly start: StartParameters
+  readonly em: EmParameters
+}
+
+/** What a fit of an embedded mixture used and found. */
+export interface EmbeddedMixtureFitReport extends FitReport {
+  /** m that was used. */
+  readonly landmarks: number
+  /** d that was used. */
+  readonly embeddingDimension: number
+  /** Clusters before and after the coverage rule (for k-means++, both are the non-empty clusters). */
+  readonly clustersFound: number
+  readonly clustersKept: number
+  /** EM steps, whether they converged, and the mean log-likelihood before the last M-step. */
+  readonly iterations: number
+  readonly converged: boolean
+  readonly meanLogLikelihood: number
+  /** The final addition to covariance diagonals. */
+  readonly regularisation: number
+}
+
+/** A fitted sketch of the Gaussian kernel with a Gaussian mixture over it. */
+export interface EmbeddedMixtureModel
+  extends ModelFrame<EmbeddedMixtureParameters, EmbeddedMixtureFitReport> {
+  readonly embedding: EmbeddingModel
+  readonly mixture: MixtureModel
+  /** null: scores are log-densities, as in the paper. */
+  readonly supportGuard: SupportGuardModel | null
+}
 
 /** Mixtures in a model file: weights (k), means (k × d), and factors in the shape of their covariance type. */
 
@@ -110,7 +138,7 @@ function embeddedMixture(
   summary: string,
   embeddingKind: EmbeddingParameters['kind'],
   startKind: StartParameters['kind'],
-): DetectorDefinition {
+): DetectorDefinition<EmbeddedMixtureParameters, EmbeddedMixtureModel> {
   return {
     name,
     summary,
@@ -278,7 +306,7 @@ function checkReport(
 // ---- the detectors
 
 /** KJL sketch, then a mixture with k given (paper, "Meta Procedures"). */
-export const ocKjl = embeddedMixture(
+export const ocKjl: DetectorDefinition<EmbeddedMixtureParameters, EmbeddedMixtureModel> = embeddedMixture(
   'oc-kjl',
   'KJL sketch, Gaussian mixture of k components started by k-means++',
   'kjl',
@@ -286,23 +314,24 @@ export const ocKjl = embeddedMixture(
 )
 
 /** QuickShift++ finds the number of components (paper, "Choice of k"). */
-export const ocKjlQs = embeddedMixture(
+export const ocKjlQs: DetectorDefinition<EmbeddedMixtureParameters, EmbeddedMixtureModel> = embeddedMixture(
   'oc-kjl-qs',
   'KJL sketch, Gaussian mixture started from QuickShift++ clusters',
   'kjl',
   'quickshift++',
 )
 
-export const ocNystrom = embeddedMixture(
+export const ocNystrom: DetectorDefinition<EmbeddedMixtureParameters, EmbeddedMixtureModel> = embeddedMixture(
   'oc-nystrom',
   'Nyström embedding, Gaussian mixture of k components started by k-means++',
   'nystrom',
   'k-means++',
 )
 
-export const ocNystromQs = embeddedMixture(
-  'oc-nystrom-qs',
-  'Nyström embedding, Gaussian mixture started from QuickShift++ clusters',
-  'nystrom',
-  'quickshift++',
-)
+export const ocNystromQs: DetectorDefinition<EmbeddedMixtureParameters, EmbeddedMixtureModel> =
+  embeddedMixture(
+    'oc-nystrom-qs',
+    'Nyström embedding, Gaussian mixture started from QuickShift++ clusters',
+    'nystrom',
+    'quickshift++',
+  )

@@ -8,7 +8,7 @@ import type { Matrix } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
 import { checkSupportGuard, fitSupportGuard } from '../calibration/support-guard.js'
 import { checkEmbedding, checkRowsInPrecision } from '../check-parts.js'
-import type { DetectorDefinition, EmbeddedSvmName, FitContext, ModelFact, ModelHead } from '../detector.js'
+import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
 import { EMBEDDING_TILE_ROWS } from '../embedding/embedding-kernel.js'
 import {
   bandwidthAt,
@@ -20,7 +20,7 @@ import {
   numbersAt,
   wholeAt,
 } from '../fields.js'
-import type { EmbeddedSvmModel } from '../model.js'
+import type { EmbeddingModel, ModelFrame, SupportGuardModel } from '../model.js'
 import {
   type ModelFileParts,
   type ModelFileReader,
@@ -35,7 +35,7 @@ import {
 } from '../one-class-svm/fit.js'
 import { createOneClassSvmWorkspace, scoreOneClassSvm } from '../one-class-svm/score.js'
 import type { OptionReader } from '../options.js'
-import type { EmbeddedSvmParameters, EmbeddingParameters } from '../parameters.js'
+import type { CommonParameters, EmbeddingParameters, SketchParameters } from '../parameters.js'
 import type { Scorer, ScorerOptions } from '../scorer.js'
 import {
   checkEmbeddingOptions,
@@ -53,6 +53,27 @@ import {
   guardSpaceNumbers,
   storedPrecision,
 } from './embedded.js'
+
+/** Detectors that embed rows by a sketch and separate them by a linear one-class SVM. */
+export const EMBEDDED_SVM_NAMES = ['oc-kjl-svm', 'oc-nystrom-svm'] as const
+
+/** One of EMBEDDED_SVM_NAMES. */
+export type EmbeddedSvmName = (typeof EMBEDDED_SVM_NAMES)[number]
+
+/** Checked parameters of a sketch with a linear one-class SVM. */
+export interface EmbeddedSvmParameters extends CommonParameters<EmbeddedSvmName>, SketchParameters {
+  readonly nu: number
+  readonly tolerance: number
+}
+
+/** A fitted sketch of the Gaussian kernel with a linear one-class SVM over it. */
+export interface EmbeddedSvmModel extends ModelFrame<EmbeddedSvmParameters> {
+  readonly embedding: EmbeddingModel
+  /** With the linear kernel, over rows of d dimensions. */
+  readonly svm: OneClassSvmModel
+  /** null: scores are f(φ′(x)), as in the paper. */
+  readonly supportGuard: SupportGuardModel | null
+}
 
 /** One-class SVMs inside a detector: options, checks and their place in a model file. */
 
@@ -187,7 +208,7 @@ function embeddedSvm(
   name: EmbeddedSvmName,
   summary: string,
   embeddingKind: EmbeddingParameters['kind'],
-): DetectorDefinition {
+): DetectorDefinition<EmbeddedSvmParameters, EmbeddedSvmModel> {
   return {
     name,
     summary,
@@ -313,9 +334,13 @@ function scoresOf(svm: OneClassSvmModel, embedded: Matrix): Float64Array {
 
 // ---- the detectors
 
-export const ocKjlSvm = embeddedSvm('oc-kjl-svm', 'KJL sketch, linear one-class SVM', 'kjl')
+export const ocKjlSvm: DetectorDefinition<EmbeddedSvmParameters, EmbeddedSvmModel> = embeddedSvm(
+  'oc-kjl-svm',
+  'KJL sketch, linear one-class SVM',
+  'kjl',
+)
 
-export const ocNystromSvm = embeddedSvm(
+export const ocNystromSvm: DetectorDefinition<EmbeddedSvmParameters, EmbeddedSvmModel> = embeddedSvm(
   'oc-nystrom-svm',
   'Nyström embedding, linear one-class SVM',
   'nystrom',

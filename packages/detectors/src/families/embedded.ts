@@ -17,7 +17,7 @@ import {
 } from '../embedding/embedding-kernel.js'
 import { landmarkNotes } from '../embedding/landmarks.js'
 import type { Fields } from '../fields.js'
-import type { EmbeddedMixtureModel, EmbeddedSvmModel, EmbeddingModel, SupportGuardModel } from '../model.js'
+import type { EmbeddingModel, ModelFrame, SupportGuardModel } from '../model.js'
 import {
   type ModelFileParts,
   type ModelFileReader,
@@ -25,7 +25,13 @@ import {
   vectorTensor,
 } from '../model-file/layout.js'
 import { BANDWIDTH_OPTIONS, type OptionName, type OptionReader } from '../options.js'
-import type { BandwidthParameters, EmbeddingParameters, LandmarkChoice } from '../parameters.js'
+import type {
+  BandwidthParameters,
+  CommonParameters,
+  EmbeddingParameters,
+  LandmarkChoice,
+  SketchParameters,
+} from '../parameters.js'
 import type { ScalerModel } from '../scaler.js'
 import { fitScaledRows, scaleInto } from '../scaler.js'
 import { keepFinite, type Scorer } from '../scorer.js'
@@ -198,7 +204,10 @@ export function createEmbeddedScorer(
     embedding,
     supportGuard,
     parameters: { precision },
-  }: Pick<EmbeddedMixtureModel | EmbeddedSvmModel, 'scaler' | 'embedding' | 'supportGuard' | 'parameters'>,
+  }: ModelFrame<CommonParameters & SketchParameters> & {
+    readonly embedding: EmbeddingModel
+    readonly supportGuard: SupportGuardModel | null
+  },
   options: Pick<EmbeddingKernelOptions, 'simd' | 'mixture'>,
   unguardedBy: (embedder: Embedder) => UnguardedScores,
 ): Scorer {

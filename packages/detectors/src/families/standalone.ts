@@ -4,13 +4,20 @@
  * The algorithm is a module with its own model; this adds a scaler, a report and a place in the model file.
  */
 import type { Matrix, Rng } from '@oddflow/core'
-import type { DetectorDefinition, DetectorName, FitContext, ModelFact, ModelHead } from '../detector.js'
+import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
 import { type Fields, failField } from '../fields.js'
 import type { SharedWork } from '../fit-rows.js'
-import type { DetectorModel, FitReport, ModelFrame } from '../model.js'
+import type { FitReport, ModelFrame } from '../model.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
-import type { ConstantName, OptionName, OptionReader } from '../options.js'
-import type { ParametersOf } from '../parameters.js'
+import {
+  isOption,
+  type OptionName,
+  type OptionReader,
+  type SettingTable,
+  SHARED_SETTINGS,
+  type SharedName,
+} from '../options.js'
+import type { CommonParameters } from '../parameters.js'
 import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer, type ScorerOptions } from '../scorer.js'
 
@@ -20,36 +27,36 @@ export interface Fitted<Model> {
   readonly notes: readonly string[]
 }
 
-interface StandaloneAlgorithm<Name extends DetectorName, Part, Workspace> {
-  readonly name: Name
+interface StandaloneAlgorithm<Parameters extends CommonParameters, Part, Workspace, Own> {
+  readonly name: Parameters['detector'] & DetectorDefinition['name']
   readonly summary: string
-  /** Beside `scaler`. */
-  readonly options: readonly OptionName[]
-  /** Stored with them. */
-  readonly constants?: readonly ConstantName[]
+  /** Shared options and constants beside `scaler`. */
+  readonly settings?: readonly SharedName[]
+  /** Options and constants of this detector alone. */
+  readonly own?: Own & SettingTable
   /** The name of the model's field, tensors and metadata. */
   readonly field: string
   readonly hasMetadata: boolean
   /** Where options depend on each other. */
-  readonly checkParameters?: (given: OptionReader) => ParametersOf<Name>
+  readonly checkParameters?: (given: OptionReader) => Parameters
   readonly createWorkspace: (part: Part, simd: boolean) => Workspace
   readonly score: (part: Part, rows: Matrix, out: Float64Array, workspace: Workspace) => Float64Array
-  readonly check: (value: unknown, parameters: ParametersOf<Name>, field: string) => Part
+  readonly check: (value: unknown, parameters: Parameters, field: string) => Part
   readonly dimensionOf: (part: Part) => number
   readonly encode: (part: Part) => ModelFileParts
   readonly decode: (file: ModelFileReader) => Fields
   readonly spaceNumbers: (part: Part) => number
-  readonly facts: (part: Part, parameters: ParametersOf<Name>) => ModelFact[]
+  readonly facts: (part: Part, parameters: Parameters) => ModelFact[]
   readonly figures: (part: Part) => Readonly<Record<string, number>>
 }
 
 /** Fits a scaler, and the algorithm to scaled rows. */
-export function fitStandalone<Name extends DetectorName, Part>(
+export function fitStandalone<Parameters extends CommonParameters, Part>(
   rows: Matrix,
-  parameters: ParametersOf<Name> & { readonly detector: Name },
+  parameters: Parameters,
   context: FitContext,
-  fitPart: (scaled: Matrix, parameters: ParametersOf<Name>, rng: Rng, shared: SharedWork) => Fitted<Part>,
-): { readonly frame: ModelFrame<Name>; readonly part: Part } {
+  fitPart: (scaled: Matrix, parameters: Parameters, rng: Rng, shared: SharedWork) => Fitted<Part>,
+): { readonly frame: ModelFrame<Parameters>; readonly part: Part } {
   const { rng, report, rowNotes, shared } = context
   report('fit', 0)
   const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
@@ -63,33 +70,44 @@ export function fitStandalone<Name extends DetectorName, Part>(
   return { frame: { kind: parameters.detector, parameters, scaler, fitReport }, part }
 }
 
-export function standalone<Name extends DetectorName, Part, Workspace>(
-  a: StandaloneAlgorithm<Name, Part, Workspace>,
-): DetectorDefinition {
-  const partOf = (model: DetectorModel): Part => (model as unknown as Fields)[a.field] as Part
-  const options: readonly OptionName[] = ['scaler', ...a.options]
+export function standalone<
+  Parameters extends CommonParameters,
+  Model extends ModelFrame<Parameters>,
+  Part,
+  Workspace,
+  Own = Record<never, never>,
+>(a: StandaloneAlgorithm<Parameters, Part, Workspace, Own>): DetectorDefinition<Parameters, Model, Own> {
+  const partOf = (model: Model): Part => (model as unknown as Fields)[a.field] as Part
+  const { own = {} as Own & SettingTable } = a
+  const shared = ['scaler', ...(a.settings ?? [])] as const
+  const options = [
+    ...shared.filter((name) => isOption(SHARED_SETTINGS[name])),
+    ...Object.keys(own).filter((name) => isOption(own[name]!)),
+  ] as OptionName[]
   return {
     name: a.name,
     summary: a.summary,
     options,
+    own,
     stages: ['fit'],
     metadataKeys: a.hasMetadata ? [a.field] : [],
     checkParameters:
       a.checkParameters ??
-      // the options of the detector, each as it is
+      // the settings of the detector, each as it is
       ((given) =>
         ({
           detector: a.name,
-          ...given.readAll([...options, ...(a.constants ?? [])]),
-        }) as unknown as ParametersOf<Name>),
-    createScorer(model: DetectorModel, { simd }: ScorerOptions): Scorer {
+          ...given.readAll(shared),
+          ...given.readOwn(own),
+        }) as unknown as Parameters),
+    createScorer(model: Model, { simd }: ScorerOptions): Scorer {
       const part = partOf(model)
       const workspace = a.createWorkspace(part, simd)
       return createScaledScorer(model.scaler, model.fitReport.dimension, (rows, out) => {
         a.score(part, rows, out, workspace)
       })
     },
-    checkModel(value: Fields, parameters: ParametersOf<Name>, { scaler, fitReport, dimension }: ModelHead) {
+    checkModel(value: Fields, parameters: Parameters, { scaler, fitReport, dimension }: ModelHead): Model {
       const part = a.check(value[a.field], parameters, a.field)
       if (a.dimensionOf(part) !== dimension) {
         failField(
@@ -98,15 +116,13 @@ export function standalone<Name extends DetectorName, Part, Workspace>(
           dimension,
         )
       }
-      const frame: ModelFrame<Name> = { kind: a.name, parameters, scaler, fitReport }
-      return { ...frame, [a.field]: part } as unknown as DetectorModel
+      const frame: ModelFrame<Parameters> = { kind: a.name, parameters, scaler, fitReport }
+      return { ...frame, [a.field]: part } as unknown as Model
     },
-    encode: (model: DetectorModel) => a.encode(partOf(model)),
+    encode: (model: Model) => a.encode(partOf(model)),
     decode: (file: ModelFileReader) => ({ [a.field]: a.decode(file) }),
-    spaceNumbers: (model: DetectorModel) => a.spaceNumbers(partOf(model)),
-    facts(model: DetectorModel): ModelFact[] {
-      return a.facts(partOf(model), model.parameters as ParametersOf<Name>)
-    },
-    figures: (model: DetectorModel) => a.figures(partOf(model)),
+    spaceNumbers: (model: Model) => a.spaceNumbers(partOf(model)),
+    facts: (model: Model) => a.facts(partOf(model), model.parameters),
+    figures: (model: Model) => a.figures(partOf(model)),
   }
 }

@@ -41,6 +41,12 @@ export interface SphericalMixture extends MixtureBase {
 
 export type TypedMixture = DiagonalMixture | TiedMixture | SphericalMixture
 
+/** Forms of a mixture's covariances; the first is the default. */
+export const COVARIANCE_TYPES = ['full', 'diagonal', 'tied', 'spherical'] as const
+
+/** The form of a mixture's covariances. */
+export type CovarianceType = (typeof COVARIANCE_TYPES)[number]
+
 export type TypedCovarianceType = TypedMixture['covarianceType']
 
 /** Weighted moments of rows: what an M-step finds and what a mixture is made of. */

@@ -18,12 +18,12 @@ import {
 } from '@oddflow/core'
 import { decodeGroups, GROUPS_KEY } from '../calibration/groups.js'
 import { checkThreshold } from '../calibration/threshold.js'
-import { checkModel } from '../check-model.js'
-import { type DetectorName, isDetectorName } from '../detector.js'
+import { checkModel } from '../checks.js'
+import type { DetectorName } from '../detector.js'
 import { type Fields, fieldsAt } from '../fields.js'
-import { checkSameFields } from '../parameter-checks.js'
-import { DETECTORS } from '../registry.js'
+import { DETECTORS, isDetectorName } from '../registry.js'
 import { decodeScaler } from '../scaler.js'
+import { checkSameFields } from '../table-checks.js'
 import {
   CHECKSUM_DIGITS,
   CHECKSUM_OFFSET,

@@ -15,7 +15,7 @@ import {
 } from '@oddflow/core'
 import { checkGroups, encodeGroups, type GroupCalibration } from '../calibration/groups.js'
 import { checkThreshold, type Threshold } from '../calibration/threshold.js'
-import { checkModel } from '../check-model.js'
+import { checkModel, detectorOptionsOf } from '../checks.js'
 import {
   type Fields,
   failField,
@@ -27,7 +27,6 @@ import {
 } from '../fields.js'
 import type { DetectorModel } from '../model.js'
 import type { GridOption } from '../options.js'
-import { detectorOptionsOf } from '../parameter-checks.js'
 import type { CheckedParameters } from '../parameters.js'
 import { DETECTORS } from '../registry.js'
 import { encodeScaler } from '../scaler.js'

@@ -67,9 +67,6 @@ export const variantsFor = (detector: DetectorName): readonly DetectorOptions[] 
       (landmarks === undefined || takes(detector, 'landmarks')),
   )
 
-/** Nothing in their fits is random, with so few rows. */
-export const DETERMINISTIC: readonly DetectorName[] = ['ocsvm', 'kde', 'pca', 'hbos']
-
 export function modelOrDataError(learn: () => DetectorModel): DetectorModel | null {
   try {
     return learn()
