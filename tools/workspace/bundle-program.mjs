@@ -32,8 +32,13 @@ const alias = {
   'ml-matrix': createRequire(resolve('../../packages/linalg/package.json')).resolve('ml-matrix'),
 }
 
-/** For the library, which may become part of a user's bundle, far from this package.json. */
-const define = { ODDFLOW_VERSION: JSON.stringify(JSON.parse(readFileSync('package.json', 'utf8')).version) }
+/** Versions, for code that no longer finds the package.json they are in. */
+const versionIn = (folder) =>
+  JSON.stringify(JSON.parse(readFileSync(`${folder}/package.json`, 'utf8')).version)
+const define = {
+  ODDFLOW_VERSION: versionIn('.'),
+  ODDFLOW_DETECTORS_VERSION: versionIn('../../packages/detectors'),
+}
 
 /** Marks ml-matrix as free of side effects, so that a bundler leaves it out where only `loadModel` is imported. */
 function markMatrixPure() {

@@ -4,9 +4,16 @@
 
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { FormatError, OddFlowError, parseStrictJson } from '@oddflow/core'
 import { FileError, fileError, writeFileWhole as writeWhole } from '@oddflow/program'
 import { z } from 'zod'
+
+/**
+ * The absolute path of a file of this package. Its folder is one above the compiled modules and one above the bundle, so this
+ * module must stay at the top of src/.
+ */
+export const packagePath = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url))
 
 // ---- shapes of values, which files and other machines give
 

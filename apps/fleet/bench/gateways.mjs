@@ -15,8 +15,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { AckPolicy } from '@nats-io/jetstream'
-import { openArchive } from '../dist/archive.js'
-import { enroll, loginOf, prepareFolder } from '../dist/folder.js'
+import { openArchive } from '../build/archive.js'
+import { enroll, loginOf, prepareFolder } from '../build/folder.js'
 
 const { values } = parseArgs({
   options: {

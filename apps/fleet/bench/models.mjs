@@ -36,9 +36,9 @@ import { createJudgingModel } from '../../agent/build/models/judging.js'
 import { trainRows } from '../../agent/build/models/train.js'
 // @boundaries-ignore as above
 import { createNats } from '../../agent/build/outputs/nats.js'
-import { openArchive } from '../dist/archive.js'
-import { permissionsOf } from '../dist/gateways.js'
-import { prepareModels } from '../dist/models.js'
+import { openArchive } from '../build/archive.js'
+import { permissionsOf } from '../build/gateways.js'
+import { prepareModels } from '../build/models.js'
 
 const { values } = parseArgs({
   options: {

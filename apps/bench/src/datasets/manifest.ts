@@ -9,11 +9,10 @@
 
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { FormatError } from '@oddflow/core'
 import { UsageError } from '@oddflow/program'
 import { z } from 'zod'
-import { positive as count, inFile, readShape, requireSize } from '../files.js'
+import { positive as count, inFile, packagePath, readShape, requireSize } from '../files.js'
 
 const name = z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/, 'expected a-z, 0-9 and hyphens')
 const line = z.string().min(1).max(600)
@@ -109,7 +108,7 @@ export type Manifest = RowsManifest | CapturesManifest
 
 // ---- manifests of a folder; those of the paper come with this package
 
-export const OWN_MANIFESTS = fileURLToPath(new URL('../../datasets', import.meta.url))
+export const OWN_MANIFESTS = packagePath('datasets')
 
 const MAXIMUM_MANIFEST_BYTES = 1_000_000
 

@@ -8,7 +8,6 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { createRng, DataError, encodeNpy, type Matrix, takeRows } from '@oddflow/core'
 import {
   checkStoredParameters,
@@ -22,7 +21,7 @@ import { FileError } from '@oddflow/program'
 import { type LoadedRepeat, loadRepeat } from '../datasets/load-repeat.js'
 import type { Manifest } from '../datasets/manifest.js'
 import { hashMatrices } from '../datasets/pools.js'
-import { writeFileWhole } from '../files.js'
+import { packagePath, writeFileWhole } from '../files.js'
 import { VERSION } from '../run/machine.js'
 import { encodeTrialModel, isMethodName, type MethodName, measureScores } from '../run/trial-model.js'
 import {
@@ -36,7 +35,7 @@ import {
   type WorkItem,
 } from './work.js'
 
-const PROGRAM = fileURLToPath(new URL(`../../dist/${PROGRAM_FILE}`, import.meta.url))
+const PROGRAM = packagePath(`dist/${PROGRAM_FILE}`)
 
 export interface Bundle {
   readonly folder: string

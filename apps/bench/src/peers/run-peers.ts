@@ -8,7 +8,6 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { DataError, decodeNpyMatrix, encodeNpy, type Matrix } from '@oddflow/core'
 import { openScratchFolder } from '@oddflow/program'
 import { z } from 'zod'
@@ -16,6 +15,7 @@ import {
   amount,
   count,
   digest,
+  packagePath,
   parseShape,
   positive,
   readLines,
@@ -56,7 +56,7 @@ export async function runPython<T>(
   const { path: folder, remove } = openScratchFolder('oddflow-bench-python')
   try {
     for (const [name, own] of Object.entries(rows)) writeFileSync(join(folder, `${name}.npy`), encodeNpy(own))
-    const path = fileURLToPath(new URL(`../../peers/${script}`, import.meta.url))
+    const path = packagePath(`peers/${script}`)
     const limits = { timeoutMillis: 1_800_000, maximumOutputBytes: 10_000 }
     const outcome = await runProcess(python, [path, folder, ...args], limits)
     if (outcome.code !== 0) throw new DataError(`${script}: ${whyFailed(outcome)}`)
@@ -125,7 +125,7 @@ export function writePeerReadings(path: string, readings: readonly PeerReading[]
   writeFileWhole(path, sorted.map(([, reading]) => `${JSON.stringify(shape.parse(reading))}\n`).join(''))
 }
 
-const SKLEARN = fileURLToPath(new URL('../../peers/sklearn_ocsvm.py', import.meta.url))
+const SKLEARN = packagePath('peers/sklearn_ocsvm.py')
 const LIMITS = { timeoutMillis: 600_000, maximumOutputBytes: 1_000_000 }
 
 interface PeerWork {

@@ -3,7 +3,6 @@ import { spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { createRng, DataError, encodeNpy, log, type Matrix, matrixOf, parseStrictJson } from '@oddflow/core'
 import {
   checkParameters,
@@ -15,7 +14,7 @@ import {
 } from '@oddflow/detectors'
 import { atEnd } from '@oddflow/program'
 import { z } from 'zod'
-import { amount, parseShape, positive, readLines, text, writeFileWhole } from '../files.js'
+import { amount, packagePath, parseShape, positive, readLines, text, writeFileWhole } from '../files.js'
 import { runProcess, whyFailed } from '../machines/reach.js'
 import { findPython, median } from './run-peers.js'
 
@@ -87,7 +86,7 @@ export function startLinePeer(
 
 // ---- the other sides, as far as they are installed: Python with numpy and scikit-learn, and C through cc
 
-const here = (name: string): string => fileURLToPath(new URL(`../../peers/${name}`, import.meta.url))
+const here = (name: string): string => packagePath(`peers/${name}`)
 const LIMITS = { timeoutMillis: 120_000, maximumOutputBytes: 1_000_000 }
 
 /** Types and flags of a build of scores.c: the arithmetic of ours in vectors of 32 and 16 bytes, and as loops. */

@@ -1,14 +1,16 @@
 /** The machine and the versions that a trial says it was run on. */
 import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os'
-import { dirname, join } from 'node:path'
 import type { TrialMachine } from '@oddflow/evaluation'
+import { packagePath } from '../files.js'
 
 /** Of this package. */
 export const VERSION: string = (
-  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+  JSON.parse(readFileSync(packagePath('package.json'), 'utf8')) as { version: string }
 ).version
+
+/** Of the detectors in the bundle: the bundler writes it in. */
+declare const ODDFLOW_DETECTORS_VERSION: string
 
 export function describeMachine(name: string, concurrency: number): TrialMachine {
   return {
@@ -23,9 +25,9 @@ export function describeMachine(name: string, concurrency: number): TrialMachine
 }
 
 export function describeVersions(): Record<string, string> {
-  const entry = createRequire(import.meta.url).resolve('@oddflow/detectors')
-  const { version } = JSON.parse(readFileSync(join(dirname(entry), '../package.json'), 'utf8')) as {
-    version: string
+  return {
+    'oddflow-bench': VERSION,
+    'oddflow-detectors': ODDFLOW_DETECTORS_VERSION,
+    node: process.versions.node,
   }
-  return { 'oddflow-bench': VERSION, 'oddflow-detectors': version, node: process.versions.node }
 }

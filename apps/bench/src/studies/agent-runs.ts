@@ -3,12 +3,11 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { createCaptureReader, encodePcap, type PcapFrame } from '@oddflow/capture'
 import { DataError } from '@oddflow/core'
 import type { Command } from 'commander'
-import { inFile } from '../files.js'
+import { inFile, packagePath } from '../files.js'
 import { note } from '../output.js'
 import { daysOf } from './week.js'
 
@@ -18,7 +17,7 @@ export const DAY_MICROS = 24 * HOUR_MICROS
 
 // ---- the program
 
-const AGENT = fileURLToPath(new URL('../../../agent/dist/main.js', import.meta.url))
+const AGENT = packagePath('../agent/dist/main.js')
 
 export interface AgentOptions {
   readonly agent?: string

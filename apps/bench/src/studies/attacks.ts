@@ -4,9 +4,8 @@
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import { count, list, readShape, share, text } from '../files.js'
+import { count, list, packagePath, readShape, share, text } from '../files.js'
 import { note } from '../output.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
@@ -26,7 +25,7 @@ import {
 } from './flows.js'
 import { defineStudy, findingsShape, mean, percent, targetTable, three } from './study.js'
 
-export const LAB = fileURLToPath(new URL('../../../../test/fixtures/lab', import.meta.url))
+export const LAB = packagePath('../../test/fixtures/lab')
 const PAIR_NAMES = [
   'aecho_shop_vs_fridge_dishwasher',
   'dlinkhomehub_vs_synflood',

@@ -3,7 +3,6 @@
  * were prepared, otherwise on the authors' rows, and the notes say on which.
  */
 
-import { fileURLToPath } from 'node:url'
 import {
   BASELINE,
   type Metric,
@@ -16,7 +15,7 @@ import {
 } from '@oddflow/evaluation'
 import { z } from 'zod'
 import type { Manifest } from '../datasets/manifest.js'
-import { readShape } from '../files.js'
+import { packagePath, readShape } from '../files.js'
 import { fixed } from './figures.js'
 import { type Cell, compare, hashTrials, type Published, type Table } from './table.js'
 
@@ -80,7 +79,7 @@ export const readPaperFigures = (): PaperFigures => read('paper-figures.json', p
 export const readReferenceAuc = (): ReferenceAuc => read('reference-auc.json', referenceAuc)
 
 function read<T>(name: string, shape: z.ZodType<T>): T {
-  return readShape(shape, fileURLToPath(new URL(`../../published/${name}`, import.meta.url)), 'published')
+  return readShape(shape, packagePath(`published/${name}`), 'published')
 }
 
 // ---- tables
