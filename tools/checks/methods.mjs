@@ -21,6 +21,17 @@ function staysWithObject(node) {
   return ts.isPropertyAccessExpression(parent) || ts.isTypeOfExpression(parent) || ts.isTypeQueryNode(parent)
 }
 
+/** Names of the methods of all classes, libraries' too. Types are resolved only where one of these is named: they cost most of the time. */
+function methodNames(program) {
+  const names = new Set()
+  const visit = (node) => {
+    if (ts.isMethodDeclaration(node) && ts.isIdentifier(node.name)) names.add(node.name.text)
+    ts.forEachChild(node, visit)
+  }
+  for (const source of program.getSourceFiles()) visit(source)
+  return names
+}
+
 /** @param paths - absolute paths of the sources. */
 export function checkMethods(root, paths) {
   const program = ts.createProgram(paths, {
@@ -34,6 +45,7 @@ export function checkMethods(root, paths) {
     skipLibCheck: true,
   })
   const checker = program.getTypeChecker()
+  const names = methodNames(program)
   const complaints = []
   for (const path of paths) {
     const source = program.getSourceFile(path)
@@ -44,14 +56,13 @@ export function checkMethods(root, paths) {
         message: `${node.getText(source)} ${message}`,
       })
     const visit = (node) => {
-      if (ts.isPropertyAccessExpression(node) && !staysWithObject(node)) {
+      if (ts.isPropertyAccessExpression(node) && names.has(node.name.text) && !staysWithObject(node)) {
         if (isMethod(checker.getSymbolAtLocation(node.name)))
           complain(node, 'is a method without its object: pass a function that calls it')
       } else if (ts.isObjectBindingPattern(node)) {
-        const type = checker.getTypeAtLocation(node)
         for (const each of node.elements) {
           const name = (each.propertyName ?? each.name).getText(source)
-          if (isMethod(type.getProperty(name)))
+          if (names.has(name) && isMethod(checker.getTypeAtLocation(node).getProperty(name)))
             complain(each, 'is a method without its object: call it on the object')
         }
       } else if (ts.isSpreadAssignment(node)) {

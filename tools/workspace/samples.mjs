@@ -3,27 +3,40 @@
  * every run. ODDFLOW_TESTS=all runs all of it, with fresh seeds, and is set by `npm run slow:tests`.
  *
  * A vitest setup file: its functions are global, since a package may import nothing of another place (samples.d.ts).
- * What was run of what there was goes into the file ODDFLOW_TEST_SAMPLES, from which `npm test` tells it.
+ * How many cases ran, and the processor time of each test file, go to the file ODDFLOW_TEST_SAMPLES, which `npm test` sums up.
  */
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import fc from 'fast-check'
+import { afterAll, expect } from 'vitest'
 import { root } from './layout.mjs'
 
 const isAll = process.env.ODDFLOW_TESTS === 'all'
 const SEED = 20_261_128
 if (!isAll) fc.configureGlobal({ seed: SEED })
 
-function noted(ran, of) {
+function note(record) {
   const path = process.env.ODDFLOW_TEST_SAMPLES
-  // a project's workers run in its root
-  const place = relative(root, process.cwd()) || 'test'
-  if (path !== undefined) appendFileSync(path, `${JSON.stringify({ place, ran, of })}\n`)
+  if (path !== undefined) appendFileSync(path, `${JSON.stringify(record)}\n`)
+}
+
+/** Processor time of this worker and of the programs that it has waited for. */
+function processorSeconds() {
+  const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1].split(' ').slice(11, 15)
+  return fields.reduce((sum, ticks) => sum + Number(ticks), 0) / 100
+}
+
+if (existsSync('/proc/self/stat')) {
+  const before = processorSeconds()
+  afterAll(() =>
+    note({ file: relative(root, expect.getState().testPath), processorSeconds: processorSeconds() - before }),
+  )
 }
 
 globalThis.sampleCount = (count, share = 0.1) => {
   const ran = isAll ? count : Math.max(1, Math.ceil(count * share))
-  noted(ran, count)
+  // a project's workers run in its root
+  note({ place: relative(root, process.cwd()) || 'test', ran, of: count })
   return ran
 }
 

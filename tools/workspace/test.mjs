@@ -62,18 +62,27 @@ function printSkipped(skipped) {
   }
 }
 
-/** What was run of the enumerations of which `npm test` runs a part (samples.mjs), by workspace. */
+/** How many cases ran of the enumerations of which `npm test` runs a part (samples.mjs), and the files that cost most. */
 function printSamples() {
   if (!existsSync(samplesPath)) return
   const places = new Map()
+  const files = []
   for (const line of readFileSync(samplesPath, 'utf8').trimEnd().split('\n')) {
-    const { place, ran, of } = JSON.parse(line)
+    const record = JSON.parse(line)
+    if ('file' in record) {
+      files.push(record)
+      continue
+    }
+    const { place, ran, of } = record
     const sum = places.get(place) ?? { enumerations: 0, ran: 0, of: 0 }
     places.set(place, { enumerations: sum.enumerations + 1, ran: sum.ran + ran, of: sum.of + of })
   }
   for (const [place, { enumerations, ran, of }] of [...places].sort())
     print(`sampled ${place}: ${ran} of ${of} cases of ${enumerations} enumerations`)
   if (process.env.ODDFLOW_TESTS !== 'all') print('all of them: npm run slow:tests')
+  files.sort((a, b) => b.processorSeconds - a.processorSeconds)
+  for (const { file, processorSeconds } of files.slice(0, 20))
+    print(`processor time ${processorSeconds.toFixed(1).padStart(6)} s ${file}`)
 }
 
 export async function runEverything(args) {
