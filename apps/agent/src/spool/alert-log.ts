@@ -1,24 +1,16 @@
 /**
  * AlertLog: alerts in one order, between the detection and the outputs. In memory, or on disk (spool.ts).
- * Each output reads at its own pace. A full log drops its oldest alerts, and each output counts the dropped alerts that it had not delivered.
+ * Each output reads at its own pace. A full log drops its oldest alerts; each output counts those that it had not delivered.
  */
-
 import { ReaderCursor } from './segments.js'
 import { Notifier } from './spool-reader.js'
 
-/**
- * The alert log of an agent without a state folder: an alert is acknowledged as it is appended, and gone with the process.
- */
-
-interface MemoryLogOptions {
-  readonly maximumBytes: number
-}
-
-export function createMemoryLog({ maximumBytes }: MemoryLogOptions): AlertLog {
+/** The alert log of an agent without a state folder: an alert is acknowledged as it is appended, and lost with the process. */
+export function createMemoryLog({ maximumBytes }: { readonly maximumBytes: number }): AlertLog {
   const acknowledgement = new Notifier()
   const cursors: ReaderCursor[] = []
   const lines: Uint8Array[] = []
-  /** Bytes of all alerts up to and with each of `lines`, from the first one ever. */
+  /** For each of `lines`: bytes of all alerts up to its end, from the first one ever. */
   const ends: number[] = []
   /** Sequence number of lines[0]. */
   let first = 0
@@ -103,38 +95,33 @@ export interface AlertReader {
   readonly name: string
   /** At most this many alerts after the last commit; empty if there are none. Repeated calls give the same. */
   read(limit: number): Promise<AlertBatch>
-  /**
-   * Everything before `next` is delivered and is not read again (on disk: after a restart either). Rejects with FileError where
-   * the cursor could not be written; the same call again tries it again.
-   */
+  /** Everything before `next` is delivered. Rejects with FileError if the cursor cannot be written; call it again then. */
   commit(next: number): Promise<void>
-  /** Alerts that went for want of room, or were damaged on disk, before this output had delivered them (on disk: in
-   * earlier runs too). */
+  /** Alerts dropped from a full log, or damaged on disk, before this output delivered them; on disk in earlier runs too. */
   readonly dropped: number
-  /** Alerts that wait for this output. */
+  /** Alerts not delivered yet. */
   readonly backlog: number
   /** Bytes of alerts that are held in memory for this output. */
   readonly memoryBytes: number
 }
 
 export interface AlertLog {
-  /** False where there is no room: the alert is not taken, and is counted in `refused`. */
+  /** False if there is no room: the alert is counted in `refused`. */
   append(line: Uint8Array): boolean
   /** An output's cursor. Asked for once for each name, before the first append. */
   reader(name: string): Promise<AlertReader>
-  /** Rings when there is more to read. */
+  /** Notified when there is more to read. */
   readonly acknowledgement: Notifier
   /** Alerts acknowledged in this run. */
   readonly acknowledged: number
   /** Alerts not taken. */
   readonly refused: number
-  /** Alerts that are appended and not acknowledged yet. */
+  /** Alerts appended and not acknowledged. */
   readonly pending: number
-  /** Bytes of those. */
   readonly pendingBytes: number
-  /** Alerts that were appended and that neither the disk nor every output has: what was pending when the log was closed. */
+  /** Alerts that were pending when the log was closed. */
   readonly lost: number
-  /** What keeps alerts from being acknowledged; null where nothing does. */
+  /** Why alerts are not acknowledged; null if they are. */
   readonly lastError: Error | null
   close(): Promise<void>
 }

@@ -1,9 +1,8 @@
 /**
  * Segments: the files of a spool, found again after a restart.
  *
- * A segment is named by the sequence number of its first record, in sixteen digits. The name counts, and not the header. Only the last
- * segment can end in a torn record; it is cut back to its last whole one. After a write that failed for good the next segment begins
- * with the number that was to be written, and what the failed one holds of it does not count.
+ * A segment is named by the sequence number of its first record, in sixteen digits. Only the last one can end in a torn record; it is
+ * cut back to its last whole record. After a failed write the next segment begins with the number that was to be written.
  */
 import { join } from 'node:path'
 import { crc32, FormatError } from '@oddflow/core'
@@ -16,12 +15,8 @@ import type { AlertBatch } from './alert-log.js'
 /**
  * A segment is 16 bytes of header (the signature, then the sequence number of its first record as a 64-bit little-endian number) and
  * records: length of the payload (u32), CRC-32 (u32), payload. The CRC is of the record's sequence number (8 bytes) and the payload,
- * so bytes of another place or time never pass for a record.
- *
- * A record without its CRC was damaged by the disk: reading continues at the next place where a length, a CRC and a payload agree for a
- * later sequence number (`findRecord`), and the records between are lost.
+ * so bytes of another place or time never pass for a record. Behind a damaged record, reading continues at the next one (`findRecord`).
  */
-
 export const SEGMENT_HEADER_BYTES = 16
 export const RECORD_HEADER_BYTES = 8
 /** Longest payload: an alert takes one to four thousand bytes. */
@@ -35,14 +30,6 @@ export function encodeSegmentHeader(firstSequence: number): Uint8Array {
   bytes.set(SIGNATURE)
   new DataView(bytes.buffer).setBigUint64(8, BigInt(firstSequence), true)
   return bytes
-}
-
-/** The first sequence number; null where it is no segment's header. */
-export function decodeSegmentHeader(bytes: Uint8Array): number | null {
-  if (bytes.length < SEGMENT_HEADER_BYTES) return null
-  for (let i = 0; i < SIGNATURE.length; i++) if (bytes[i] !== SIGNATURE[i]) return null
-  const first = new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(8, true)
-  return first <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(first) : null
 }
 
 /** Records with the sequence numbers from `first` on, one after another. */
@@ -92,15 +79,14 @@ export interface FoundRecord {
   readonly sequence: number
 }
 
-/** Bytes that are summed in the search behind one damage: some tenths of a second, and many times what one takes. */
+/** Limit of the search behind one damage: some tenths of a second. */
 const MAXIMUM_SEARCHED_BYTES = 67_108_864
 
 /**
- * The next whole record behind a damaged one that begins at `from` and has the number `sequence`; null where there is none
- * before the number `end`.
+ * The next whole record, numbered below `end`, behind a damaged one that begins at `from` and has the number `sequence`; or null.
  *
- * A length ends in zero bytes, which no alert has, so there are few places to try. At each the payload's CRC is computed backwards,
- * which leaves the CRC that the sequence number must have.
+ * A length ends in zero bytes, which no alert has, so there are few places to try. At each, the CRC is computed backwards over the
+ * payload, which leaves the CRC that the sequence number must have.
  */
 export function findRecord(
   bytes: Uint8Array,
@@ -127,7 +113,7 @@ export function findRecord(
   return null
 }
 
-/** First byte behind the record at `at`: behind the bytes where it is cut off, NaN where no length stands there. */
+/** First byte behind the record at `at`: behind the bytes if it is cut off, NaN if there is no valid length. */
 function endOfRecord(view: DataView, at: number): number {
   if (at + RECORD_HEADER_BYTES > view.byteLength) return Number.POSITIVE_INFINITY
   const length = view.getUint32(at, true)
@@ -160,7 +146,7 @@ for (let index = 0; index < 256; index++) {
   stepBack.mixed[mixed >>> 24] = mixed
 }
 
-/** The CRC-32 that `sum` was before the payload was added to it. */
+/** The CRC-32 before the payload was added to it. */
 function crcBefore(payload: Uint8Array, sum: number): number {
   let state = ~sum
   for (let i = payload.length - 1; i >= 0; i--) {
@@ -171,16 +157,13 @@ function crcBefore(payload: Uint8Array, sum: number): number {
 }
 
 /**
- * Cursor: how far an output has got, on disk in `NAME.place`, replaced as a whole. One that is
- * damaged is reported and renamed; the rest of the spool is then delivered again, under the same ids.
- *
- * `end.mark` in the same form says how far the spool itself had got when it was last closed, so that a lost end can be counted.
+ * An output's cursor on disk, in `NAME.place`. If it is damaged, the whole spool is delivered again, under the same ids. `end.mark` has
+ * the same format and the end of the spool when it was last closed, so that a lost end can be counted.
  */
-
 interface KeptCursor {
-  /** Everything before is delivered. */
+  /** Everything before it is delivered. */
   readonly next: number
-  /** Alerts that were lost before they were delivered. */
+  /** Alerts that were lost before their delivery. */
   readonly dropped: number
 }
 
@@ -217,24 +200,19 @@ export async function writeEnd(files: FileSystem, folder: string, end: number): 
 /** Throws FormatError. */
 function decodeCursor(value: unknown): KeptCursor {
   const { next, dropped } = (value ?? {}) as Record<string, unknown>
+  const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
   if (!isCount(next) || !isCount(dropped)) throw new FormatError('place', 'expected counts')
   return { next, dropped }
 }
 
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0
-}
-
 /**
- * ReaderCursor: how far one output has got, and what it lost, whichever log it reads.
- *
- * A batch that has been read stays in hand until it is committed, whatever the log does meanwhile: an alert is
- * either delivered or counted as dropped, never both. `committed` is what a restart begins from; `next` is what
- * is read next, the batch in hand being before it.
+ * ReaderCursor: an output's position in either log, and the number of alerts that it lost. A batch that was read stays in hand until it
+ * is committed, so each alert is either delivered or counted as dropped.
  */
-
 export class ReaderCursor {
+  /** Where a restart begins. */
   committed: number
+  /** Behind the batch in hand. */
   next: number
   dropped: number
   hand: AlertBatch | null = null
@@ -245,7 +223,7 @@ export class ReaderCursor {
     this.dropped = dropped
   }
 
-  /** The log holds nothing before `first` any more. */
+  /** The log has dropped everything before `first`. */
   forget(first: number): void {
     if (this.next >= first) return
     this.dropped += first - this.next
@@ -274,7 +252,7 @@ export class ReaderCursor {
     }
   }
 
-  /** @param end the sequence number behind the log's last alert; those in memory that it has are behind it */
+  /** @param end - the sequence number behind the log's last alert. */
   backlog(end: number): number {
     return Math.max(0, end - this.next) + (this.hand?.lines.length ?? 0)
   }
@@ -295,9 +273,9 @@ export function segmentPath(folder: string, first: number): string {
 }
 
 export interface RecoveredSegments {
-  /** In order; of the last one with at least one record, or it is removed. */
+  /** In order, without an empty last one. */
   readonly segments: Segment[]
-  /** A number that no alert has had yet. */
+  /** A number that no alert has had. */
   readonly end: number
 }
 
@@ -312,7 +290,7 @@ export async function recoverSegments(
     .map(Number)
     .sort((a, b) => a - b)
   const segments: Segment[] = []
-  // an output, or the spool itself, may be ahead of the remaining segments
+  // a cursor or the end mark may be ahead of the remaining segments
   const ends = [0, await readEnd(files, folder, log), ...firsts]
   for (const name of names) {
     const output = /^(.+)\.place$/.exec(name)?.[1]
@@ -331,7 +309,7 @@ export async function recoverSegments(
       ends.push(found.end)
     } catch (error) {
       if (isOutOfFiles(error)) throw error
-      // a folder, a link, what may not be read: the alerts in it are missed by their numbers
+      // a folder, a link, an unreadable file: its alerts are counted as lost by their numbers
       log.warn(
         `${fileError('read', path, error).message}; ${await setAside(files, path)}, and its alerts are lost`,
       )
@@ -340,7 +318,7 @@ export async function recoverSegments(
   return { segments, end: Math.max(...ends) }
 }
 
-/** A segment that was finished: its records reach to the next one's first, as far as they can be read. */
+/** A finished segment: its records reach to the first of the next segment. */
 async function measure(files: FileSystem, path: string, first: number, end: number): Promise<Segment> {
   const file = await files.open(path, 'read')
   try {
@@ -350,6 +328,7 @@ async function measure(files: FileSystem, path: string, first: number, end: numb
   }
 }
 
+/** The last segment: cut back to its last whole record. */
 async function scan(
   files: FileSystem,
   path: string,
@@ -379,10 +358,7 @@ async function scan(
   }
 }
 
-/**
- * How far a segment's records go. A damaged record that lies before a sound one, or has its whole length, counts; what is cut off
- * behind was never acknowledged.
- */
+/** The end of a segment's records, damaged ones included if they have their whole length. A cut-off record was never acknowledged. */
 function lastOf(bytes: Uint8Array, first: number): { at: number; sequence: number } {
   let at = Math.min(SEGMENT_HEADER_BYTES, bytes.length)
   let sequence = first

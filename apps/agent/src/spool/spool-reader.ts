@@ -1,10 +1,5 @@
-/**
- * One output's cursor in the spool. It is kept in a small file; after a kill an alert may come twice, under the same id, but is
- * never left out.
- */
+/** One output's cursor in the spool, in a small file. After a kill an alert may come twice, under the same id, but none is missing. */
 import { fileError } from '@oddflow/program'
-import type { FileSystem } from '../files/file-system.js'
-import type { Log } from '../log.js'
 import type { AlertBatch, AlertReader } from './alert-log.js'
 import {
   cursorPath,
@@ -20,8 +15,9 @@ import {
   type Segment,
   writeCursor,
 } from './segments.js'
+import type { Spool } from './spool.js'
 
-/** Waiting for a change: it wakes all who wait, and counts, so that no change is missed. */
+/** Counts changes and wakes all waiters, so that no change is missed. */
 export class Notifier {
   #count = 0
   #waiting = new Set<() => void>()
@@ -37,7 +33,7 @@ export class Notifier {
     for (const wake of woken) wake()
   }
 
-  /** Resolves at the first change after number `since`, at once if it has been; or when the signal is aborted. */
+  /** Resolves when the count exceeds `since`, or the signal is aborted. */
   wait(since: number, signal?: AbortSignal): Promise<void> {
     if (this.#count > since || signal?.aborted === true) return Promise.resolve()
     return new Promise((resolve) => {
@@ -52,54 +48,30 @@ export class Notifier {
   }
 }
 
-/** What a reader sees of the spool. */
-interface SpoolView {
-  readonly files: FileSystem
-  readonly folder: string
-  readonly log: Pick<Log, 'warn'>
-  /** In order; a gap between two counts to the first. */
-  readonly segments: readonly Segment[]
-  /** Alerts before this number are of an earlier run: any program that may write to the folder can have made them. */
-  readonly ownFrom: number
-  /** Sequence number behind the last acknowledged alert. */
-  readonly end: number
-  /** Alerts with the numbers from `from` on, at least `end`, that are in memory since the disk does not take them. */
-  waiting(from: number): Uint8Array[]
-  /** The cursor of the slowest reader has moved on. */
-  released(): Promise<void>
-  /** Alerts from `first` to before `end` are missing from the file, or damaged; reported once. */
-  damaged(path: string, first: number, end: number): void
-}
-
-interface Beginning {
-  readonly lines: Uint8Array[]
-  readonly isSound: boolean
-}
-
-/** Bytes read at a time: some tens of alerts, and the longest record for certain. */
+/** Bytes read at a time: at least the longest record. */
 const CHUNK_BYTES = RECORD_HEADER_BYTES + MAXIMUM_PAYLOAD_BYTES
 
 export class SpoolReader implements AlertReader {
   readonly name: string
   readonly cursor: ReaderCursor
-  readonly #view: SpoolView
+  readonly #view: Spool
   /** Where the record numbered cursor.next begins, if it is known. */
   #position: { segment: Segment; sequence: number; offset: number } | null = null
 
-  private constructor(name: string, view: SpoolView, cursor: ReaderCursor) {
+  private constructor(name: string, view: Spool, cursor: ReaderCursor) {
     this.name = name
     this.#view = view
     this.cursor = cursor
   }
 
-  static async open(name: string, view: SpoolView): Promise<SpoolReader> {
+  static async open(name: string, view: Spool): Promise<SpoolReader> {
     const start = view.segments[0]?.first ?? view.end
-    const kept = await readCursor(view.files, view.folder, name, view.log)
+    const kept = await readCursor(view.files, view.folder, name, view.faults)
     const cursor = new ReaderCursor(kept?.next ?? start, kept?.dropped)
     if (cursor.next < start) view.damaged(view.folder, cursor.next, start)
     cursor.forget(start)
     const reader = new SpoolReader(name, view, cursor)
-    // so that the next start notices lost alerts; if the disk fails, the first commit writes it
+    // the next start notices lost alerts by it; if the disk fails, the first commit writes it
     if (kept === null) await reader.#keep().catch(() => undefined)
     return reader
   }
@@ -138,7 +110,7 @@ export class SpoolReader implements AlertReader {
       // the file may have gone while it was read
       if (!this.#view.segments.includes(segment)) continue
       if (lines.length > 0) return cursor.take({ first: cursor.next, lines })
-      // damaged: what cannot be read any more is lost, and counted
+      // damaged: the rest of the segment is lost, and counted
       if (cursor.next < segment.end) this.#view.damaged(segment.path, cursor.next, segment.end)
       cursor.forget(segment.end)
     }
@@ -161,14 +133,14 @@ export class SpoolReader implements AlertReader {
   }
 
   /** The lines up to the first that differs: all of them events, or none. */
-  #beginningOf(lines: Uint8Array[], first: number): Beginning {
+  #beginningOf(lines: Uint8Array[], first: number): { lines: Uint8Array[]; isSound: boolean } {
     const isSound = (line: Uint8Array, i: number): boolean => first + i >= this.#view.ownFrom || isEvent(line)
     const begins = isSound(lines[0], 0)
     const end = lines.findIndex((line, i) => isSound(line, i) !== begins)
     return { lines: end < 0 ? lines : lines.slice(0, end), isSound: begins }
   }
 
-  /** Alerts from cursor.next, which skips damaged ones; empty if none can be read. */
+  /** Alerts from cursor.next, which is moved past damaged ones; empty if none can be read. */
   async #readFrom(segment: Segment, limit: number): Promise<Uint8Array[]> {
     const { cursor } = this
     let at = this.#position
@@ -184,9 +156,8 @@ export class SpoolReader implements AlertReader {
         const { payloads, end } = decodeRecords(await file.read(at.offset, CHUNK_BYTES), at.sequence, count)
         const isWanted: boolean = at.sequence === wanted
         if (payloads.length > 0) {
-          const { lines, isSound }: Beginning = isWanted
-            ? this.#beginningOf(payloads, wanted)
-            : { lines: payloads, isSound: true }
+          // alerts before the wanted one are skipped unread
+          const { lines, isSound } = this.#beginningOf(payloads, isWanted ? wanted : Number.POSITIVE_INFINITY)
           const isAll = lines.length === payloads.length
           const bytes = isAll ? end : lines.reduce((sum, { length }) => sum + RECORD_HEADER_BYTES + length, 0)
           at = { segment, sequence: at.sequence + lines.length, offset: at.offset + bytes }
@@ -216,7 +187,7 @@ export class SpoolReader implements AlertReader {
   }
 }
 
-/** What every output reads of an alert: an object with a time and an id. */
+/** Whether a line is an object with the time and the id that every output reads. */
 function isEvent(line: Uint8Array): boolean {
   try {
     const { timestamp, oddflow } = JSON.parse(new TextDecoder().decode(line)) as {

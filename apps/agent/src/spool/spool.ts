@@ -1,9 +1,9 @@
 /**
- * Spool: the alert log on disk. What it has acknowledged survives a kill at any moment and a power cut.
+ * Spool: the alert log on disk. Acknowledged alerts survive a kill at any moment and a power cut.
  *
- * Each turn writes all alerts that have gathered, flushes them with one fsync, and acknowledges them. A disk that fails is tried again
- * each second; meanwhile outputs get alerts from memory. When memory is full the oldest alert that some output has is dropped (others
- * count it); where no output has any, the new alert is refused and counted. On disk the oldest segment is removed when all are too large.
+ * Each turn writes the pending alerts, flushes them with one fsync, and acknowledges them. While the disk fails, outputs get alerts from
+ * memory. If memory is full, the oldest alert that some output has is dropped and counted for the others; if no output has any, the new
+ * alert is refused and counted. If the segments exceed their limit, the oldest is removed.
  */
 import { join } from 'node:path'
 import type { FileSystem, OpenFile } from '../files/file-system.js'
@@ -24,14 +24,13 @@ import {
 } from './segments.js'
 import { Notifier, SpoolReader } from './spool-reader.js'
 
-/** Alerts that the log had no room for: counted, and logged when refusals begin and when there was none for ten seconds. */
-
+/** After this long without a refusal the log says how many there were. */
 const QUIET_MILLIS = 10_000
 
-/** @param folder - where there was no room. */
+/** Counts the alerts that the log had no room for, and logs the first and the number of each series. */
 export function createRefusals(folder: string, monotonicMillis: () => number, log: Pick<Log, 'warn'>) {
   let count = 0
-  /** Of this stretch. */
+  /** Of this series. */
   let ofThese = 0
   let lastMillis = 0
   const end = (): void => {
@@ -61,11 +60,9 @@ export function createRefusals(folder: string, monotonicMillis: () => number, lo
 type Refusals = ReturnType<typeof createRefusals>
 
 /**
- * The spool's only writer. After a failed write or flush it is unknown what the disk holds behind the last acknowledged record (a
- * flush that failed once may succeed the next time without having written). So the segment is never written to again: the same batch
- * begins a new one.
+ * The spool's only writer. After a failed write or flush the disk may hold anything behind the last acknowledged record, so that
+ * segment is never written to again: the batch goes to a new one.
  */
-
 class SegmentWriter {
   readonly #files: FileSystem
   readonly #folder: string
@@ -91,7 +88,7 @@ class SegmentWriter {
       await target.file.write(bytes, target.segment.bytes)
       await target.file.sync()
     } catch (error) {
-      // whole records among what it took would pass at the next start for such as were acknowledged
+      // the next start would take whole records of this batch for acknowledged ones
       await target.file.truncate(target.segment.bytes).catch(() => undefined)
       await this.close()
       throw error
@@ -109,7 +106,6 @@ class SegmentWriter {
 
   async #begin(first: number): Promise<{ file: OpenFile; segment: Segment }> {
     const path = segmentPath(this.#folder, first)
-    // somebody may have removed it
     await this.#files.makeFolder(this.#folder)
     // a file of that name is from a failed start, and has no acknowledged alert
     await this.#files.remove(path).catch(() => undefined)
@@ -152,7 +148,7 @@ const RETRY_MILLIS = 1000
 const TURN_BYTES = 262_144
 const MAXIMUM_SEGMENT_BYTES = 1_048_576
 
-/** Recovers what an earlier run left. Rejects with the error of the file system. */
+/** Recovers the alerts of an earlier run. Rejects with the error of the file system. */
 export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
   const { files, log, faults = log } = options
   const folder = join(options.folder, 'spool')
@@ -160,35 +156,41 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
   return new Spool(options, folder, await recoverSegments(files, folder, faults))
 }
 
-class Spool implements AlertLog {
+export class Spool implements AlertLog {
   readonly acknowledgement = new Notifier()
   acknowledged = 0
   pendingBytes = 0
   lost = 0
   lastError: Error | null = null
+  readonly files: FileSystem
+  readonly folder: string
+  /** Reports damage. */
+  readonly faults: Pick<Log, 'warn'>
+  /** In order; a gap between two counts to the first. */
+  readonly segments: Segment[]
+  /** Alerts before this number are of an earlier run: any program that may write to the folder can have made them. */
+  readonly ownFrom: number
+  /** Sequence number behind the last acknowledged alert. */
+  end: number
   readonly #options: SpoolOptions
-  readonly #folder: string
-  readonly #segments: Segment[]
-  /** Alerts before this number are of an earlier run. */
-  readonly #ownFrom: number
   readonly #writer: SegmentWriter
   readonly #refusals: Refusals
   readonly #readers: SpoolReader[] = []
   readonly #closing = new AbortController()
   /** Ends of lost ranges, so that only one reader reports each. */
   readonly #told = new Set<number>()
-  /** Sequence number behind the last acknowledged alert. */
-  #end: number
   #pending: Uint8Array[] = []
   #turn: Promise<void> | null = null
   #isDropping = false
 
   constructor(options: SpoolOptions, folder: string, { segments, end }: RecoveredSegments) {
     this.#options = options
-    this.#folder = folder
-    this.#segments = segments
-    this.#ownFrom = end
-    this.#end = end
+    this.files = options.files
+    this.folder = folder
+    this.faults = options.faults ?? options.log
+    this.segments = segments
+    this.ownFrom = end
+    this.end = end
     const segmentBytes = Math.min(MAXIMUM_SEGMENT_BYTES, Math.floor(options.maximumBytes / 8))
     this.#writer = new SegmentWriter(options.files, folder, segmentBytes)
     this.#refusals = createRefusals(options.folder, options.clock.monotonicMillis, options.log)
@@ -220,22 +222,33 @@ class Spool implements AlertLog {
   }
 
   async reader(name: string): Promise<AlertReader> {
-    const endNow = (): number => this.#end
-    const reader = await SpoolReader.open(name, {
-      files: this.#options.files,
-      folder: this.#folder,
-      log: this.#faults,
-      segments: this.#segments,
-      ownFrom: this.#ownFrom,
-      get end() {
-        return endNow()
-      },
-      damaged: (path, first, behind) => this.#damaged(path, first, behind),
-      waiting: (from) => (this.lastError === null ? [] : this.#pending.slice(from - this.#end)),
-      released: () => this.#released(),
-    })
+    const reader = await SpoolReader.open(name, this)
     this.#readers.push(reader)
     return reader
+  }
+
+  /** Alerts with the numbers from `from` on, at least `end`, that are in memory because the disk fails. */
+  waiting(from: number): Uint8Array[] {
+    return this.lastError === null ? [] : this.#pending.slice(from - this.end)
+  }
+
+  /** The cursor of the slowest reader has moved on. */
+  async released(): Promise<void> {
+    const slowest = Math.min(...this.#readers.map(({ cursor }) => cursor.committed))
+    for (const behind of this.#told) if (behind <= slowest) this.#told.delete(behind)
+    // the last one is being written to
+    while (this.segments.length > 1 && this.segments[0].end <= slowest) await this.#removeOldest()
+  }
+
+  /** Alerts from `first` to before `behind` are missing from the file, or damaged; reported once. */
+  damaged(path: string, first: number, behind: number): void {
+    if (this.#told.has(behind)) return
+    this.#told.add(behind)
+    const lost = behind - first
+    const [alerts, them] = lost === 1 ? ['an alert is', 'it'] : [`${lost} alerts are`, 'them']
+    this.faults.warn(
+      `${path}: ${alerts} damaged or gone; outputs that did not have ${them} yet will not get ${them}`,
+    )
   }
 
   async close(): Promise<void> {
@@ -245,17 +258,13 @@ class Spool implements AlertLog {
     if (cursors.length > 0) this.#releasePending(Math.min(...cursors.map(({ committed }) => committed)))
     this.lost += this.pending
     for (const cursor of cursors)
-      cursor.dropped += Math.max(0, this.#end + this.pending - Math.max(cursor.next, this.#end))
+      cursor.dropped += Math.max(0, this.end + this.pending - Math.max(cursor.next, this.end))
     this.#pending = []
     this.pendingBytes = 0
     this.#refusals.end()
     await this.#writer.close()
-    // the next start then counts missing segments, the last one too
-    await writeEnd(this.#options.files, this.#folder, this.#end).catch(() => undefined)
-  }
-
-  get #faults(): Pick<Log, 'warn'> {
-    return this.#options.faults ?? this.#options.log
+    // the next start counts missing segments by it
+    await writeEnd(this.#options.files, this.folder, this.end).catch(() => undefined)
   }
 
   async #writeAll(): Promise<void> {
@@ -273,16 +282,16 @@ class Spool implements AlertLog {
 
   async #writeSome(): Promise<void> {
     const batch = this.#pending.slice(0, turnLength(this.#pending))
-    const first = this.#end
+    const first = this.end
     const segment = await this.#writer.write(first, batch)
-    if (!this.#segments.includes(segment)) this.#segments.push(segment)
-    // memory may have let some go meanwhile
+    if (!this.segments.includes(segment)) this.segments.push(segment)
+    // memory may have dropped some meanwhile
     this.#releasePending(first + batch.length)
     this.#setError(null)
     this.#options.onAcknowledged?.(first, first + batch.length)
     this.acknowledgement.notify()
-    const total = (): number => this.#segments.reduce((sum, { bytes }) => sum + bytes, 0)
-    while (this.#segments.length > 1 && total() > this.#options.maximumBytes) await this.#removeOldest()
+    const total = (): number => this.segments.reduce((sum, { bytes }) => sum + bytes, 0)
+    while (this.segments.length > 1 && total() > this.#options.maximumBytes) await this.#removeOldest()
   }
 
   #setError(next: Error | null): void {
@@ -294,24 +303,24 @@ class Spool implements AlertLog {
     this.acknowledgement.notify()
   }
 
-  /** Numbers the first alert in memory `to`, or leaves it where it is further on. */
+  /** Drops alerts before number `to` from memory. */
   #releasePending(to: number): void {
-    const gone = this.#pending.splice(0, Math.max(0, to - this.#end))
+    const gone = this.#pending.splice(0, Math.max(0, to - this.end))
     for (const line of gone) this.pendingBytes -= line.length
-    this.#end += gone.length
+    this.end += gone.length
     this.acknowledged += gone.length
   }
 
-  /** While the disk fails: alerts go that some output has, until there is room for `bytes`. */
+  /** While the disk fails: drops alerts that some output has, until there is room for `bytes`. */
   #makeRoom(bytes: number): void {
     const { maximumPendingBytes, log, folder } = this.#options
     const furthest = Math.max(...this.#readers.map(({ cursor }) => cursor.committed))
-    while (this.pendingBytes + bytes > maximumPendingBytes && this.#end < furthest) {
-      const first = this.#end
+    while (this.pendingBytes + bytes > maximumPendingBytes && this.end < furthest) {
+      const first = this.end
       this.#releasePending(first + 1)
       const behind = this.#readers.filter(({ cursor }) => cursor.next <= first)
-      // one that is further behind finds the gap when it gets there
-      for (const { cursor } of behind) if (cursor.next === first) cursor.forget(this.#end)
+      // a reader that is further behind finds the gap later
+      for (const { cursor } of behind) if (cursor.next === first) cursor.forget(this.end)
       if (behind.length === 0 || this.#isDropping) continue
       this.#isDropping = true
       log.warn(`${folder}: cannot be written and memory is full; outputs that are behind lose alerts`)
@@ -319,26 +328,9 @@ class Spool implements AlertLog {
   }
 
   async #removeOldest(): Promise<void> {
-    const [oldest] = this.#segments.splice(0, 1)
+    const [oldest] = this.segments.splice(0, 1)
     for (const { cursor } of this.#readers) cursor.forget(oldest.end)
     await this.#options.files.remove(oldest.path).catch(() => undefined)
-  }
-
-  async #released(): Promise<void> {
-    const slowest = Math.min(...this.#readers.map(({ cursor }) => cursor.committed))
-    for (const behind of this.#told) if (behind <= slowest) this.#told.delete(behind)
-    // the last one is being written to
-    while (this.#segments.length > 1 && this.#segments[0].end <= slowest) await this.#removeOldest()
-  }
-
-  #damaged(path: string, first: number, behind: number): void {
-    if (this.#told.has(behind)) return
-    this.#told.add(behind)
-    const lost = behind - first
-    const [alerts, them] = lost === 1 ? ['an alert is', 'it'] : [`${lost} alerts are`, 'them']
-    this.#faults.warn(
-      `${path}: ${alerts} damaged or gone; outputs that did not have ${them} yet will not get ${them}`,
-    )
   }
 }
 
