@@ -1,8 +1,8 @@
 /**
- * FileSystem: the few things that the agent asks of a disk, passed in, so that tests can make each of them fail.
+ * FileSystem: the disk operations of the agent, passed in so that tests can make each of them fail. Errors are those of node:fs.
  *
- * Nothing counts as kept before `sync` (of the file) and `syncFolder` (of a name) have come back. Errors are those of node:fs. What is
- * opened to be read must be a regular file: a pipe would be waited for without end. Links in the agent's own folders are not followed.
+ * Data is on disk after `sync` (of the file) and `syncFolder` (of a name). Only regular files are opened for reading, because a pipe
+ * would block. Links in the agent's own folders are not followed.
  */
 import { constants, type Stats } from 'node:fs'
 import { access, type FileHandle, lstat, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'
@@ -10,40 +10,35 @@ import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { FileError, fileError, readFileBounded } from '@oddflow/program'
 
-/** A secret of one line in a file: a regular file of at most 64 KiB, so that no wrong name costs memory or waits for ever. */
+const MAXIMUM_SECRET_BYTES = 65_536
 
-const MAXIMUM_BYTES = 65_536
-
-/** The file's first line, without its end. Throws FileError; what the file holds is not told. */
+/** The first line of a regular file, such as a secret, without its end. Throws FileError, which quotes nothing of the file. */
 export function readFirstLine(path: string): string {
-  const bytes = readFileBounded(path, { maximumBytes: MAXIMUM_BYTES, onlyRegular: true })
+  const bytes = readFileBounded(path, { maximumBytes: MAXIMUM_SECRET_BYTES, onlyRegular: true })
   return new TextDecoder().decode(bytes).split('\n', 1)[0].replace(/\r$/, '')
 }
 
 export interface OpenFile {
   /** Writes all bytes at a position. */
   write(bytes: Uint8Array, position: number): Promise<void>
-  /** Fewer bytes than asked for at the end of the file. */
+  /** Fewer bytes at the end of the file. */
   read(position: number, length: number): Promise<Uint8Array>
   sync(): Promise<void>
   truncate(length: number): Promise<void>
   size(): Promise<number>
-  /** Whether this is still the file of that name, and can be opened to be read: not removed, moved, replaced or forbidden meanwhile. */
+  /** Whether this is still the file of that name and can be read: not removed, moved, replaced or forbidden. */
   isAt(path: string): Promise<boolean>
   /** Whether that name, a link too, still leads to this file. */
   isReachedBy(path: string): Promise<boolean>
   close(): Promise<void>
 }
 
-/**
- * `append`: made where it is missing, and every write goes to its end whatever the position. `follow`: to be read, a link
- * too. Links are followed by `follow` and `append`, for files whose path a person gives.
- */
+/** `append` creates a missing file and writes at its end. `follow` reads. Both follow links: a person gives the path. */
 type OpenMode = 'read' | 'read-write' | 'follow' | 'create' | 'append'
 
 export interface FileSystem {
   open(path: string, mode: OpenMode): Promise<OpenFile>
-  /** A small file, whole; null where there is none. Rejects with FileError where it is longer (MAXIMUM_WHOLE_BYTES by default). */
+  /** A whole file; null if there is none. Rejects with FileError if it is longer (MAXIMUM_WHOLE_BYTES by default). */
   read(path: string, maximumBytes?: number): Promise<Uint8Array | null>
   /** Names in a folder. */
   list(folder: string): Promise<string[]>
@@ -51,9 +46,9 @@ export interface FileSystem {
   rename(from: string, to: string): Promise<void>
   remove(path: string): Promise<void>
   syncFolder(path: string): Promise<void>
-  /** Whether it is a file that can be flushed and cut (and not a pipe or a terminal); null where there is none. */
+  /** Whether it can be flushed and cut, unlike a pipe or a terminal; null if there is none. */
   isRegular(path: string): Promise<boolean | null>
-  /** Whether it is a folder, and no link to one; null where there is nothing. */
+  /** Whether it is a folder and no link; null if there is nothing. */
   isFolder(path: string): Promise<boolean | null>
 }
 
@@ -62,13 +57,13 @@ const FLAGS: Record<'read' | 'read-write' | 'follow', number> = {
   'read-write': constants.O_RDWR | constants.O_NOFOLLOW,
   follow: constants.O_RDONLY,
 }
-/** Of a file that `read` reads whole; models and rows of one owner are the longest. */
+/** Maximum size for `read`; models and rows of one owner are the longest. */
 const MAXIMUM_WHOLE_BYTES = 268_435_456
-/** How long a full pipe is waited for, and between two looks. */
+/** Time to wait for a full pipe, and between two attempts. */
 const FULL_MILLIS = 5000
 const FULL_PAUSE_MILLIS = 20
 
-/** Rejects with the error of node:fs where there is none, else with FileError where it is none to be read. */
+/** Rejects with the error of node:fs if there is none, with FileError if it cannot be read. */
 async function openRegular(path: string, mode: 'read' | 'read-write' | 'follow'): Promise<FileHandle> {
   let handle: FileHandle | null = null
   try {
@@ -93,10 +88,7 @@ async function openRegular(path: string, mode: 'read' | 'read-write' | 'follow')
   }
 }
 
-/**
- * To be written to: a new file, or the end of one, of a pipe or of a terminal, which cannot be opened for reading too. A pipe
- * that nobody reads is a FileError, since its opening would be waited for, and no signal ends that.
- */
+/** A new file, or the end of a file, pipe or terminal. A pipe without a reader is a FileError: opening it would block. */
 async function openToWrite(path: string, mode: 'create' | 'append'): Promise<FileHandle> {
   if (mode === 'create') return open(path, 'wx+', 0o600)
   if ((await nodeFileSystem.isRegular(path)) !== false) return open(path, 'a+', 0o640)
@@ -108,7 +100,7 @@ async function openToWrite(path: string, mode: 'create' | 'append'): Promise<Fil
   }
 }
 
-/** A pipe that is full takes no more for now. Rejects with EAGAIN where that lasts. */
+/** Waits for a full pipe. Rejects with EAGAIN if it stays full. */
 async function writeSome(
   handle: FileHandle,
   bytes: Uint8Array,
@@ -187,29 +179,20 @@ export const nodeFileSystem: FileSystem = {
       await handle.close()
     }
   },
-  async isRegular(path) {
-    try {
-      return (await stat(path)).isFile()
-    } catch (error) {
-      if (hasCode(error, 'ENOENT')) return null
-      throw error
-    }
-  },
-  async isFolder(path) {
-    try {
-      return (await lstat(path)).isDirectory()
-    } catch (error) {
-      if (hasCode(error, 'ENOENT')) return null
-      throw error
-    }
-  },
+  isRegular: async (path) => (await stat(path).catch(nullIfMissing))?.isFile() ?? null,
+  isFolder: async (path) => (await lstat(path).catch(nullIfMissing))?.isDirectory() ?? null,
+}
+
+function nullIfMissing(error: unknown): null {
+  if (hasCode(error, 'ENOENT')) return null
+  throw error
 }
 
 function isSame(a: Stats, b: Stats | null): boolean {
   return b !== null && a.ino === b.ino && a.dev === b.dev
 }
 
-/** The process, or the machine, has too many files open: nothing is said of the file. */
+/** Too many open files, of the process or the machine: the file itself may be fine. */
 export function isOutOfFiles(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException | null)?.code ?? ''
   return /^(file\.)?(EMFILE|ENFILE)$/.test(code)
@@ -219,15 +202,10 @@ export function hasCode(error: unknown, code: string): boolean {
   return (error as NodeJS.ErrnoException | null)?.code === code
 }
 
-/** Whether a file could be written to, found without making or changing it. */
-
-/** Rejects with FileError where the file is a folder, lies in none, or may not be written to. */
+/** Changes nothing. Rejects with FileError if the path is a folder, lies in none, or may not be written. */
 export async function checkFileWritable(path: string): Promise<void> {
   try {
-    const found = await stat(path).catch((error: unknown) => {
-      if (hasCode(error, 'ENOENT')) return null
-      throw error
-    })
+    const found = await stat(path).catch(nullIfMissing)
     if (found?.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
     if (found !== null) await access(path, constants.W_OK)
     else await checkFolder(dirname(path))
@@ -240,7 +218,7 @@ export async function isPipe(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null))?.isFIFO() === true
 }
 
-/** Rejects with FileError where the folder, or the nearest above it that is there, may not be written to. */
+/** Changes nothing. Rejects with FileError if the folder, or the nearest existing one above it, may not be written. */
 export async function checkFolderWritable(path: string): Promise<void> {
   try {
     for (let at = path; ; at = dirname(at)) {

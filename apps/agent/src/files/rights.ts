@@ -1,4 +1,4 @@
-/** Who owns and may change or read what the agent keeps, and the secrets that it reads. */
+/** Owners and rights of the state folder and of the secrets that outputs read. */
 import { lstatSync, readdirSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { FileError } from '@oddflow/program'
@@ -9,15 +9,15 @@ const ROOT = 0
 const OTHERS_WRITE = 0o022
 const OTHERS_ANYTHING = 0o077
 const WORLD_READS = 0o004
-/** Number of names in a message of a kind; further names are only counted. */
+/** Further names are only counted. */
 const MAXIMUM_TOLD = 4
 
-/** null where the system knows no users. */
+/** null if the system has no users. */
 export function userId(): number | null {
   return process.geteuid?.() ?? null
 }
 
-/** What others could change or read, and what another user owns: a line each, which names the file and says what to do. */
+/** Files that others could change or read, or that another user owns: a line each, with what to do. */
 export function looseRights(
   { state, outputs }: Pick<Settings, 'state' | 'outputs'>,
   user: number | null,
@@ -40,7 +40,7 @@ export function looseRights(
   }
   for (const path of outputs.flatMap(secretsOf)) {
     const stats = statsOf(path, statSync)
-    // what root owns and its group may read is how secrets are given to a service
+    // a secret of root that its group may read is usual for a service
     if (stats?.isFile() === true) tell(path, stats, OTHERS_WRITE | WORLD_READS, [user, ROOT])
   }
   const folder = state === null ? null : statsOf(state, statSync)
@@ -66,10 +66,7 @@ export function looseRights(
   return found
 }
 
-/**
- * Of who is to change a state folder in which no agent runs: what root writes there the agent could not read. Throws FileError where the
- * folder belongs to somebody else.
- */
+/** Throws FileError if another user owns the state folder: its agent could not read files that this user writes. */
 export function checkOwnFolder(folder: string): void {
   const user = userId()
   const stats = statsOf(folder, statSync)
@@ -90,7 +87,7 @@ function filesUnder(folder: string): string[] {
   })
 }
 
-/** Of the name itself, a link or not, unless `look` follows links; null where there is none. */
+/** Of a link itself, unless `look` follows it; null if there is nothing. */
 function statsOf(path: string, look: (path: string) => Stats = lstatSync): Stats | null {
   try {
     return look(path)

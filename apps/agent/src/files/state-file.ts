@@ -1,9 +1,9 @@
 /**
- * State in small files that are whole or as they were after a kill or a power cut: written under another name, flushed, renamed, and
- * the folder flushed. JSON ends with a CRC-32 of itself, which is checked before the text is parsed.
+ * State in small files, each whole or as it was after a kill or a power cut: written under another name, flushed, renamed, and the folder
+ * flushed. JSON ends with its CRC-32, which is checked before the text is parsed.
  *
- * What stands in place of a state file and is none (damaged, of a newer version, unreadable, a folder, a pipe, a link) is moved to
- * `.damaged` and reported. What must not be lost has a second copy (`writeStateTwice`).
+ * Anything unusable in place of a state file (damaged, of a newer version, unreadable, a folder, a pipe, a link) is moved to `.damaged`
+ * and reported. State that must not be lost has a copy (`writeStateTwice`).
  */
 import { dirname } from 'node:path'
 import { crc32, FormatError, OddFlowError } from '@oddflow/core'
@@ -11,26 +11,20 @@ import type { Notice } from '../alerts/eve.js'
 import type { Log } from '../log.js'
 import { type FileSystem, hasCode, isOutOfFiles } from './file-system.js'
 
-/** Damage that is found in the state folder while the agent starts: a line of the log each, and a notice to every output. */
-
-export interface StateFaults extends Pick<Log, 'warn'> {
-  /** Reports earlier and new damage to the outputs. */
-  tellBy(tell: (notice: Notice) => void): void
-  /** For /healthz: how many there were, none where there were none. */
-  reasons(): string[]
-}
-
 /** A failed disk damages thousands of files; beyond this number, one notice counts the rest. */
 const MAXIMUM_TOLD = 16
 
-export function createStateFaults(log: Pick<Log, 'warn'>, wallMicros: () => number): StateFaults {
+export type StateFaults = ReturnType<typeof createStateFaults>
+
+/** Damage found in the state folder: a line of the log each, and a notice to every output. */
+export function createStateFaults(log: Pick<Log, 'warn'>, wallMicros: () => number) {
   const seen = new Set<string>()
   const waiting: string[] = []
   let count = 0
   let tell: ((notice: Notice) => void) | null = null
   const give = (summary: string): void => tell?.({ rule: 'state-damaged', atMicros: wallMicros(), summary })
   return {
-    warn(message) {
+    warn(message: string): void {
       // a file that is read twice is reported once
       if (seen.has(message)) return
       if (seen.size < MAXIMUM_TOLD) seen.add(message)
@@ -40,13 +34,15 @@ export function createStateFaults(log: Pick<Log, 'warn'>, wallMicros: () => numb
       if (tell === null) waiting.push(message)
       else give(message)
     },
-    tellBy(to) {
+    /** Reports earlier and new damage to the outputs. */
+    tellBy(to: (notice: Notice) => void): void {
       tell = to
       for (const message of waiting.splice(0)) give(message)
       const more = count - MAXIMUM_TOLD
       if (more > 0) give(`${more} more files of the state folder are damaged; see the log`)
     },
-    reasons() {
+    /** For /healthz. */
+    reasons(): string[] {
       if (count === 0) return []
       const what =
         count === 1 ? 'one file of the state folder was' : `${count} files of the state folder were`
@@ -55,25 +51,22 @@ export function createStateFaults(log: Pick<Log, 'warn'>, wallMicros: () => numb
   }
 }
 
-/** Of a file that is JSON; the table of devices may be longer. */
+/** Maximum size of a JSON file; the table of devices may be longer. */
 const MAXIMUM_STATE_BYTES = 16_777_216
 
 /** `writeBytes` of a value as JSON. */
-export async function writeState(files: FileSystem, path: string, value: object): Promise<void> {
-  await writeBytes(files, path, encodeState(value))
+export function writeState(files: FileSystem, path: string, value: object): Promise<void> {
+  return writeBytes(files, path, encodeState(value))
 }
 
-/**
- * `writeState`, and the same as a copy that is used where the file is found damaged. The copy goes first: where it
- * cannot be written the file stays as it was.
- */
+/** Writes a copy, then the file: if the copy cannot be written, the file stays as it was. */
 export async function writeStateTwice(files: FileSystem, path: string, value: object): Promise<void> {
   const bytes = encodeState(value)
   await writeBytes(files, copyOf(path), bytes)
   await writeBytes(files, path, bytes)
 }
 
-/** Rejects with the error of the step that failed; the state is then the old one (or, past the rename, the new). */
+/** Rejects with the error of the failed step. The file is then the old one, or after the rename the new one. */
 export async function writeBytes(files: FileSystem, path: string, bytes: Uint8Array): Promise<void> {
   const temporary = `${path}.new`
   const removeTemporary = (): Promise<void> => files.remove(temporary).catch(() => undefined)
@@ -92,20 +85,20 @@ export async function writeBytes(files: FileSystem, path: string, bytes: Uint8Ar
       await files.rename(temporary, path)
     })
   } catch (error) {
-    // on a full disk it would keep the space that the next try needs
+    // on a full disk it would take the space that the next attempt needs
     await removeTemporary()
     throw error
   }
   await files.syncFolder(dirname(path))
 }
 
-/** `damaged`: something stands there that is no whole file of its kind, and `reason` says why. */
+/** `damaged`: anything but a whole file of its kind. */
 type Found<T> =
   | { readonly is: 'whole'; readonly value: T }
   | { readonly is: 'none' }
   | { readonly is: 'damaged'; readonly reason: string }
 
-/** What a file holds, by `decode`, which throws for what it is not. Nothing is changed. Rejects where the process has too many files open. */
+/** Reads a file by `decode`, which throws for a damaged one. Changes nothing. Rejects if the process has too many open files. */
 export async function lookAt<T>(
   files: FileSystem,
   path: string,
@@ -131,7 +124,7 @@ export function lookAtState<T>(
   return lookAt(files, path, (bytes) => decode(decodeState(bytes)), maximumBytes)
 }
 
-/** What a file holds; null where there is none. A damaged file is moved to `.damaged` and reported, and its owner starts empty. */
+/** What a file holds; null if it is missing or damaged. A damaged file is moved to `.damaged` and reported. */
 export async function readBytesOrSetAside<T>(
   files: FileSystem,
   path: string,
@@ -157,51 +150,60 @@ export async function readStateOrSetAside<T>(
   return readBytesOrSetAside(files, path, (bytes) => decode(decodeState(bytes)), log, MAXIMUM_STATE_BYTES)
 }
 
-/** `copy`: the file is damaged or gone, and its copy was whole. `lost`: something was there, and neither is whole. */
+/** `copy`: the file is damaged or gone, and its copy is whole. `lost`: neither is whole. */
 type FoundTwice<T> =
   | { readonly is: 'whole'; readonly value: T }
   | { readonly is: 'copy'; readonly value: T; readonly reason: string }
   | { readonly is: 'none' }
   | { readonly is: 'lost'; readonly reason: string }
 
-/** What `writeStateTwice` wrote. Nothing is changed. */
+async function lookAtBoth<T>(
+  files: FileSystem,
+  path: string,
+  decode: (value: unknown) => T,
+  maximumBytes: number | undefined,
+): Promise<readonly [file: Found<T>, copy: Found<T>]> {
+  const at = (each: string): Promise<Found<T>> => lookAtState(files, each, decode, maximumBytes)
+  return [await at(path), await at(copyOf(path))]
+}
+
+function foundTwice<T>([file, copy]: readonly [Found<T>, Found<T>]): FoundTwice<T> {
+  if (file.is === 'whole' || (file.is === 'none' && copy.is === 'none')) return file
+  const reason = file.is === 'damaged' ? file.reason : 'is gone'
+  if (copy.is === 'whole') return { is: 'copy', value: copy.value, reason }
+  return { is: 'lost', reason: copy.is === 'damaged' ? `${reason}, and its copy ${copy.reason}` : reason }
+}
+
+/** What `writeStateTwice` wrote. Changes nothing. */
 export async function lookAtTwice<T>(
   files: FileSystem,
   path: string,
   decode: (value: unknown) => T,
-  maximumBytes = MAXIMUM_STATE_BYTES,
+  maximumBytes?: number,
 ): Promise<FoundTwice<T>> {
-  const found = await lookAtState(files, path, decode, maximumBytes)
-  if (found.is === 'whole') return found
-  const copy = await lookAtState(files, copyOf(path), decode, maximumBytes)
-  const reason = found.is === 'damaged' ? found.reason : 'is gone'
-  if (copy.is === 'whole') return { is: 'copy', value: copy.value, reason }
-  if (copy.is === 'damaged') return { is: 'lost', reason: `${reason}, and its copy ${copy.reason}` }
-  return found.is === 'damaged' ? { is: 'lost', reason } : found
+  return foundTwice(await lookAtBoth(files, path, decode, maximumBytes))
 }
 
-/** `lookAtTwice`; a damaged file is moved to `.damaged`, which the caller reports. Of file and copy the one that is not whole is made again from the other. */
+/** `lookAtTwice`, then repairs: damaged files are moved to `.damaged`, and of file and copy the missing one is written again. */
 export async function readTwice<T>(
   files: FileSystem,
   path: string,
   decode: (value: unknown) => T,
-  maximumBytes = MAXIMUM_STATE_BYTES,
+  maximumBytes?: number,
 ): Promise<FoundTwice<T>> {
-  const found = await lookAtTwice(files, path, decode, maximumBytes)
-  const isWhole = async (each: string): Promise<boolean> =>
-    (await lookAtState(files, each, decode, maximumBytes)).is === 'whole'
-  if (found.is === 'whole' && !(await isWhole(copyOf(path)))) await mend(files, path, copyOf(path))
+  const both = await lookAtBoth(files, path, decode, maximumBytes)
+  const [file, copy] = both
+  const found = foundTwice(both)
+  if (found.is === 'whole' && copy.is !== 'whole') await mend(files, path, copyOf(path))
   if (found.is !== 'copy' && found.is !== 'lost') return found
-  const asides: string[] = []
-  for (const each of found.is === 'copy' ? [path] : [path, copyOf(path)]) {
-    if ((await lookAtState(files, each, decode, maximumBytes)).is === 'damaged')
-      asides.push(await setAside(files, each))
-  }
+  const reasons = [found.reason]
+  if (file.is === 'damaged') reasons.push(await setAside(files, path))
+  if (copy.is === 'damaged') reasons.push(await setAside(files, copyOf(path)))
   if (found.is === 'copy') await mend(files, copyOf(path), path)
-  return { ...found, reason: [found.reason, ...asides].join('; ') }
+  return { ...found, reason: reasons.join('; ') }
 }
 
-/** What was found; warns where it is the copy, and where it is lost, of `loss`. null where there is nothing. */
+/** The value; null if there is none. Warns if the copy is used, or of `loss` if both are lost. */
 export function valueOrWarn<T>(
   found: FoundTwice<T>,
   path: string,
@@ -213,13 +215,13 @@ export function valueOrWarn<T>(
   return found.is === 'whole' || found.is === 'copy' ? found.value : null
 }
 
-/** A disk that takes none now is tried again with the next write of the file. */
+/** If this fails, the next write of the file repairs both. */
 async function mend(files: FileSystem, from: string, to: string): Promise<void> {
   const bytes = await files.read(from)
   if (bytes !== null) await writeBytes(files, to, bytes).catch(() => undefined)
 }
 
-/** Moves what stands at a path to `.damaged`, in place of an earlier one, and says so. */
+/** Moves a file to `.damaged`, replacing an earlier one. Resolves to a clause for the log. */
 export async function setAside(files: FileSystem, path: string): Promise<string> {
   const aside = asideOf(path)
   return files.rename(path, aside).then(
@@ -252,7 +254,6 @@ async function whyUnlisted(files: FileSystem, path: string): Promise<string | nu
   }
 }
 
-/** Where a damaged file is kept. */
 export function asideOf(path: string): string {
   return `${path}.damaged`
 }
@@ -261,7 +262,7 @@ export function copyOf(path: string): string {
   return `${path}.copy`
 }
 
-/** The version that a file of a newer or older program has. */
+/** Throws FormatError for a file of another version. */
 export function checkVersion(kind: string, expected: number, found: unknown): void {
   if (found === expected) return
   const newer = typeof found === 'number' && found > expected ? ', which a newer version writes' : ''
@@ -295,7 +296,7 @@ function decodeState(bytes: Uint8Array): unknown {
 
 const BRACE = new TextEncoder().encode('}')
 
-/** In words that go behind the file's name. */
+/** A clause that follows the file's name. */
 function reasonOf(path: string, error: unknown): string {
   if (error instanceof OddFlowError) {
     return error.message.startsWith(`${path}: `) ? error.message.slice(path.length + 2) : error.message
@@ -306,7 +307,7 @@ function reasonOf(path: string, error: unknown): string {
     : `cannot be read (${code})`
 }
 
-/** Work that is done one piece after another, whatever becomes of the piece before. */
+/** Runs pieces of work one after another, whether or not they fail. */
 export type InTurn = <T>(work: () => Promise<T>) => Promise<T>
 
 export function createTurns(): InTurn {
@@ -322,9 +323,9 @@ interface KeeperOptions {
   /** "incidents are". */
   readonly what: string
   readonly ticksBetween: number
-  /** Another number after each change. */
+  /** A number that differs after each change. */
   readonly changes: () => number
-  /** What it was for what an earlier run has kept. */
+  /** Its value for the saved state. */
   readonly savedChanges: number
   /** Rejects with an error that names the file. */
   readonly write: () => Promise<void>
@@ -333,10 +334,7 @@ interface KeeperOptions {
 
 export type Keeper = ReturnType<typeof createKeeper>
 
-/**
- * Keeper: writes something to the state folder now and then and at the end, one write after another. A failure is logged once, and
- * once more when it is over.
- */
+/** Writes state that changed now and then and at the end, one write after another. Logs the first failure and its end. */
 export function createKeeper(options: KeeperOptions) {
   const { what, ticksBetween, changes, write, log } = options
   let { savedChanges } = options
@@ -356,14 +354,14 @@ export function createKeeper(options: KeeperOptions) {
       isTroubled = true
     }
   }
-  /** Keeps what changed, as far as that can be written. Never rejects. */
+  /** Never rejects. */
   const save = (): Promise<void> => {
     ticks = 0
     saving = saving.then(writeChanges)
     return saving
   }
   return {
-    /** To be called every second or so. @param isDue - what changed is to be kept at once */
+    /** To be called every second. @param isDue - write changes now. */
     tick(isDue = false): void {
       ticks++
       if (isDue || ticks >= ticksBetween) void save()
