@@ -1,12 +1,11 @@
 /**
- * Delivery: carries alerts from the log to one output, in order, each at least once.
+ * Delivery: sends alerts from the log to one output, in order, each at least once.
  *
- * After a failure it tries again in half a second, then after twice as long each time, up to a minute. Each failure halves the number of
- * alerts that are sent together, each success doubles it. If the cursor cannot be saved, delivery continues, and the cursor is written
- * with the next alerts, or each second.
+ * After a failure it retries after half a second, then doubles the delay up to a minute. Each failure halves the batch, each success
+ * doubles it. If the cursor cannot be saved, it is saved with the next alerts, or each second.
  *
- * An alert that the receiver refuses by itself (RefusedError) is set aside and counted. A receiver may also refuse everything until it
- * is repaired. So an alert is set aside at once only where the receiver took another one since the last; else one a minute.
+ * A single alert that the receiver refuses (RefusedError) is set aside and counted. A receiver may also refuse everything until it is
+ * repaired, so a second alert is set aside at once only if the receiver accepted one in between; otherwise one a minute.
  */
 import type { Clock } from '../input/clocks.js'
 import { orAborted } from '../pipeline/shutdown.js'
@@ -18,11 +17,11 @@ export interface DeliveryOptions {
   readonly log: AlertLog
   readonly output: Output
   readonly clock: Clock
-  /** Called when the output begins to fail and when it works again (null). */
+  /** Called when the output begins to fail, and with null when it works again. */
   readonly onError?: (error: Error | null) => void
-  /** Called when a receiver refused alerts and they are set aside. */
+  /** Called when refused alerts are set aside. */
   readonly onSetAside?: (lines: readonly Uint8Array[], refusal: RefusedError) => void
-  /** Called when how far it has got cannot be kept any more, and when it can again (null). */
+  /** Called when the cursor cannot be saved, and with null when it can again. */
   readonly onCommitError?: (error: Error | null) => void
 }
 
@@ -40,23 +39,23 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
 
 export class Delivery {
   delivered = 0
-  /** Alerts that the receiver refused, and that are not sent again. */
+  /** Refused alerts that are not sent again. */
   setAside = 0
-  /** Why how far it has got could not be kept; null while it is. */
+  /** Why the cursor could not be saved; null if it was. */
   commitError: Error | null = null
-  /** Why the last attempt failed; null while all is well. */
+  /** Why the last attempt failed; null if it did not. */
   lastError: Error | null = null
   readonly #options: DeliveryOptions
   readonly #reader: AlertReader
   readonly #stopping = new AbortController()
   readonly #progress = new Notifier()
   readonly #limit: number
-  /** Of the batch in hand, in order: whether the receiver took the alert or refused it. Kept when an attempt fails midway. */
+  /** For each alert of the current batch: whether the receiver accepted it. Kept if an attempt fails midway. */
   #said: boolean[] = []
   #refusal: RefusedError | null = null
-  /** It took an alert since the last one that was set aside. */
+  /** The receiver accepted an alert since the last one that was set aside. */
   #takesOthers = false
-  /** Alerts that are sent together. */
+  /** Alerts sent together. */
   #size: number
   #next = 0
   #pauseMillis = FIRST_PAUSE_MILLIS
@@ -74,7 +73,6 @@ export class Delivery {
     return this.#options.output.name
   }
 
-  /** Where to. */
   get target(): string {
     return this.#options.output.target
   }
@@ -87,12 +85,11 @@ export class Delivery {
     return this.#reader.backlog
   }
 
-  /** Bytes of alerts that are held in memory for it. */
   get memoryBytes(): number {
     return this.#reader.memoryBytes
   }
 
-  /** Resolves when nothing is left to deliver, or the signal is aborted. */
+  /** Resolves when all is delivered, or the signal is aborted. */
   async drained(signal: AbortSignal): Promise<void> {
     const progress = this.#progress
     for (let count = progress.count; this.backlog > 0 && !signal.aborted; count = progress.count) {
@@ -100,10 +97,10 @@ export class Delivery {
     }
   }
 
-  /** Ends after the attempt that is being made, if that ends soon, and closes the output. */
+  /** Ends after the current attempt, if that ends soon, and closes the output. */
   async stop(): Promise<void> {
     this.#stopping.abort()
-    // an output that does not come to an end must not keep the agent from its own
+    // an output that hangs must not delay the end of the agent
     const limit = AbortSignal.timeout(STOP_MILLIS)
     await orAborted(this.#running, limit)
     await orAborted(this.#options.output.close(), limit)
@@ -139,7 +136,7 @@ export class Delivery {
     try {
       await this.#send(batch)
     } catch (error) {
-      // what was taken before the failure does not come again after a restart
+      // alerts accepted before the failure are not sent again after a restart
       if (this.#said.length > 0 && !this.#said.includes(false)) {
         this.#takesOthers = true
         await this.#settle(batch, this.#said)
@@ -159,7 +156,7 @@ export class Delivery {
     return true
   }
 
-  /** Sends the batch in parts, and notes in `said` what became of each alert. */
+  /** Sends the batch in parts, and notes in `said` whether each alert was accepted. */
   async #send({ first, lines }: AlertBatch): Promise<void> {
     const said = this.#said
     let inARow = 0
@@ -182,7 +179,7 @@ export class Delivery {
     }
   }
 
-  /** Settles the first alerts of a batch: true is taken, false refused. */
+  /** Settles the first alerts of a batch: true is accepted, false refused. */
   async #settle({ first, lines }: AlertBatch, outcomes: readonly boolean[]): Promise<void> {
     const refused = lines.filter((_, i) => outcomes[i] === false)
     this.delivered += outcomes.length - refused.length

@@ -1,9 +1,9 @@
 /**
  * EveFile: alerts as EVE JSON lines at the end of a file, as Suricata writes them.
  *
- * The file is only appended to, and flushed before an alert counts as delivered. A line that a full disk or a kill cut off is removed
- * before the next one is written. `reopen` follows a file that log rotation renamed; any other change is noticed at the next alert,
- * which goes to a new file. A pipe without a reader is waited for: its alerts stay in the log.
+ * An alert is delivered when the file is flushed. A line that a full disk or a kill cut off is removed before the next one is written.
+ * `reopen` is for log rotation; if the file was removed or replaced, the next alert goes to a new file. Alerts wait in the log until a
+ * pipe has a reader.
  */
 import { FileError } from '@oddflow/program'
 import { type FileSystem, hasCode, type OpenFile } from '../files/file-system.js'
@@ -15,7 +15,7 @@ export interface EveFile extends Output {
 }
 
 const LINE_FEED = 10
-/** A cut-off line is shorter than the longest alert. */
+/** Longer than the longest alert, and so than a cut-off line. */
 const TAIL_BYTES = 131_072
 
 /**
@@ -36,11 +36,11 @@ export async function openEveFile(
     onNoReader(error)
     return null
   })
-  /** A pipe was left in the midst of a line. */
+  /** A write to a pipe failed midway in a line. */
   let isTorn = false
   let isWhole = !cuttable
   let isStale = false
-  /** Its length after the last delivery. */
+  /** The length of the file after the last delivery. */
   let endBytes = Number.POSITIVE_INFINITY
   const noteLength = (sizeBytes: number, addedBytes: number): void => {
     if (sizeBytes > endBytes) {
@@ -82,7 +82,7 @@ export async function openEveFile(
         if (cuttable) noteLength(await target.size(), bytes.length)
         await target.write(bytes, 0)
         if (cuttable) await target.sync()
-        // removed meanwhile: what was written is nowhere
+        // removed meanwhile: the alerts are lost
         if (cuttable && !isStale && !(await target.isReachedBy(path)))
           throw new FileError('file.gone', `${path}: was removed or renamed while it was written to`)
       } catch (error) {
@@ -116,7 +116,7 @@ async function cutTornLine(file: OpenFile): Promise<void> {
   const tail = await file.read(from, size - from)
   const end = tail.lastIndexOf(LINE_FEED) + 1
   if (end === tail.length) return
-  // not a line of ours: a line feed ends it, and nothing is taken away
+  // another program's line: end it by a line feed, and cut nothing
   if (end === 0 && from > 0) await file.write(Uint8Array.of(LINE_FEED), size)
   else await file.truncate(from + end)
 }

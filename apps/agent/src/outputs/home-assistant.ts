@@ -1,12 +1,11 @@
 /**
- * Home Assistant: what a broker keeps for it (home-assistant.io, "MQTT Discovery"): descriptions of the agent's entities and of those
- * of each device, and the devices' states.
+ * Home Assistant: the messages that a broker keeps for it (home-assistant.io, "MQTT Discovery").
  *
- *     DISCOVERY/…/config      a description. An empty one removes the entity: where descriptions are switched off, or go elsewhere
+ *     DISCOVERY/…/config      the description of an entity of the agent or of a device. An empty one removes the entity
  *     PREFIX/devices/KEY      of a device that has learned: state, incidents today, the last incident, whether it can be answered
- *     PREFIX/answer           what a button of a device sends: an answer to its last incident (incidents/answers.ts)
+ *     PREFIX/answer           sent by a button of a device: an answer to its last incident (incidents/answers.ts)
  *
- * The agent is known by the machine's name and the prefix of its topics, whatever else of its configuration changes.
+ * The agent keeps its identity while the machine's name and the prefix of its topics stay.
  */
 import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
@@ -16,39 +15,23 @@ import type { FileSystem } from '../files/file-system.js'
 import { readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import { plain } from './message.js'
-import type { DeviceStatus } from './output.js'
+import type { DeviceStatus, OutputEnvironment } from './output.js'
 
-interface NamedOptions {
-  /** Of the machine. */
-  readonly hostname: string
-  /** Tells agents of one machine apart at the broker. */
-  readonly alertFile: string
+interface DiscoveryOptions
+  extends Pick<OutputEnvironment, 'hostname' | 'alertFile' | 'version' | 'dashboardUrl'> {
   /** Of the agent's topics; null: oddflow/ and the machine's name. */
   readonly prefix: string | null
-}
-
-interface DiscoveryOptions extends NamedOptions {
   /** Prefix of the descriptions' topics; null: none. */
   readonly homeAssistant: string | null
-  /** Answers are taken from the broker: devices have buttons. */
+  /** The broker may send answers: devices have buttons. */
   readonly answers: boolean
-  readonly version: string
-  /** Of the dashboard, where others can reach it. */
-  readonly dashboardUrl?: string | null
-}
-
-interface Names {
-  readonly machine: string
-  readonly prefix: string
-  /** Of this agent among all clients of the broker: letters, digits and "-". */
-  readonly clientId: string
-  /** Of this agent among the devices of Home Assistant. */
-  readonly deviceId: string
 }
 
 const DISCOVERY = 'homeassistant'
 
-export function namesOf({ hostname, alertFile, prefix: given }: NamedOptions): Names {
+type NamedOptions = Pick<DiscoveryOptions, 'hostname' | 'alertFile' | 'prefix'>
+
+export function namesOf({ hostname, alertFile, prefix: given }: NamedOptions) {
   const machine =
     hostname
       .toLowerCase()
@@ -59,7 +42,9 @@ export function namesOf({ hostname, alertFile, prefix: given }: NamedOptions): N
   return {
     machine,
     prefix,
+    /** Of this agent among all clients of the broker, also of the same machine: letters, digits and "-". */
     clientId: `oddflow-agent-${machine}-${digest(`${hostname} ${resolve(alertFile)}`)}`,
+    /** Of this agent among the devices of Home Assistant. */
     deviceId: `oddflow_${machine.replaceAll('-', '_')}_${digest(`${hostname} ${prefix}`)}`,
   }
 }
@@ -67,8 +52,8 @@ export function namesOf({ hostname, alertFile, prefix: given }: NamedOptions): N
 type Description = readonly [topic: string, payload: Readonly<Record<string, unknown>>]
 
 /**
- * What the broker is to keep, by topic. An empty text takes away what it has.
- * @param gone - keys of devices that it may have descriptions of from before.
+ * Messages for the broker to keep, by topic. An empty text removes a message.
+ * @param gone - keys of forgotten devices that the broker may have descriptions of.
  */
 export function keptMessages(
   options: DiscoveryOptions,
@@ -151,7 +136,7 @@ function agentEntities(options: DiscoveryOptions, discoveryPrefix: string): Desc
     ],
     [
       `${discoveryPrefix}/event/${deviceId}_alert/config`,
-      // an EVE event is an event of Home Assistant as it is: it has the field event_type, and attributes beside
+      // an EVE event is an event of Home Assistant: it has the field event_type, and attributes
       {
         ...common,
         availability_topic,
@@ -209,7 +194,7 @@ function deviceEntities(
       value_template: template,
       ...more,
     })
-  /** Of the incident that the entity "Last incident" shows: a later one is not answered unseen. */
+  /** Answers the incident that "Last incident" shows, and no later one. */
   const button = (answer: 'snooze' | 'attack', name: string): Description =>
     entity('button', answer, name, {
       command_topic: `${prefix}/answer`,
@@ -230,19 +215,6 @@ function deviceEntities(
   ]
 }
 
-/**
- * The devices that a broker may have descriptions of, as keys in the state folder, so that those of a device that is forgotten
- * while the agent or the broker is off are removed by the next connection.
- */
-interface DescribedDevices {
-  /** The oldest first. */
-  readonly keys: ReadonlySet<string>
-  /** Resolves when that is kept, before anything is described. */
-  add(keys: Iterable<string>): Promise<void>
-  /** The broker has acknowledged that they are gone. */
-  remove(keys: Iterable<string>): Promise<void>
-}
-
 const KIND = 'oddflow-described-devices'
 const MAXIMUM_DESCRIBED = 1024
 const DescribedSchema = v.object({
@@ -251,12 +223,15 @@ const DescribedSchema = v.object({
   keys: v.pipe(v.array(v.pipe(v.string(), v.regex(/^[0-9a-f:.]{1,45}$/))), v.maxLength(MAXIMUM_DESCRIBED)),
 })
 
-/** @param state - null: they are known in this run alone. */
+/**
+ * The devices that a broker may have descriptions of, kept in the state folder: the next connection removes those of a device that was
+ * forgotten while the agent or the broker was off. @param state - null: they are known in this run only.
+ */
 export async function openDescribedDevices(
   state: { readonly files: FileSystem; readonly folder: string } | null,
   output: string,
   log: Pick<Log, 'warn'>,
-): Promise<DescribedDevices> {
+) {
   const path = state === null ? '' : join(state.folder, `described-${output}.json`)
   const decode = (value: unknown): readonly string[] => {
     const parsed = v.safeParse(DescribedSchema, value)
@@ -271,15 +246,18 @@ export async function openDescribedDevices(
     )
   }
   return {
-    keys,
-    async add(all) {
+    /** The oldest first. */
+    keys: keys as ReadonlySet<string>,
+    /** To be awaited before anything is described. */
+    async add(all: Iterable<string>): Promise<void> {
       const before = keys.size
       for (const key of all) keys.add(key)
       if (keys.size === before) return
       for (const key of keys) if (keys.size > MAXIMUM_DESCRIBED) keys.delete(key)
       await keep()
     },
-    async remove(all) {
+    /** After the broker has acknowledged the removal. */
+    async remove(all: Iterable<string>): Promise<void> {
       const before = keys.size
       for (const key of all) keys.delete(key)
       if (keys.size < before) await keep()

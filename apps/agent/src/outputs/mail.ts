@@ -1,14 +1,13 @@
 /**
  * Mail: incidents as plain text over SMTP (npm's nodemailer), with TLS: `smtps:` from the start (port 465), `smtp:` by STARTTLS
- * (port 587). Only a server on this machine is spoken to without (port 25), unless caFile is given.
+ * (port 587). Only a server on this machine gets mail without TLS (port 25), unless caFile is given.
  *
- * Delivered is what the server has answered with 250; a mail that it refuses (5xx after the text) is set aside. What comes together is
- * one mail. The Message-ID is made of the event's id, and mails of one incident are a thread. After `maximumPerDay` mails in a day of
- * the machine's clock, counted since the start, the rest goes out together on the next day.
+ * A mail is delivered when the server answers 250; a mail that it refuses (5xx after the text) is set aside. The messages of a batch are
+ * one mail, and the mails of an incident are a thread. After `maximumPerDay` mails in a day, the rest goes out on the next day.
  */
 import * as v from 'valibot'
 import { systemClock } from '../input/clocks.js'
-import { ABORTED, orAborted, withinMillis } from '../pipeline/shutdown.js'
+import { answeredWithin } from '../pipeline/shutdown.js'
 import { adviceText, type Message, messagesOf } from './message.js'
 import {
   defineOutput,
@@ -69,7 +68,7 @@ export const mail = defineOutput({
 
 const BATCH = 32
 const PATIENCE_MILLIS = 10_000
-/** For a whole mail: a server that says a byte now and then is never silent. */
+/** For a whole mail: a server that sends a byte now and then is never silent. */
 const MAIL_MILLIS = 60_000
 const FIRST_REFUSAL = 500
 const LEVELS = ['low', 'medium', 'high']
@@ -97,13 +96,13 @@ export async function createMail(
     disableFileAccess: true,
     disableUrlAccess: true,
   })
-  // a password that cannot be read is an error at the start
+  // an unreadable password is an error at the start
   if (passwordFile !== undefined) readSecret(passwordFile)
   let day = ''
   let sentToday = 0
 
   const send = async (messages: readonly Message[], signal: AbortSignal): Promise<string> => {
-    // the gravest leads
+    // the subject is about the most severe
     const { id, incident, title } = messages.reduce((lead, each) =>
       LEVELS.indexOf(each.level) > LEVELS.indexOf(lead.level) ? each : lead,
     )
@@ -120,7 +119,7 @@ export async function createMail(
       messageId: `<${id}@oddflow-agent>`,
       ...thread,
       headers: { 'auto-submitted': 'auto-generated' },
-      // read each time, so that it can be replaced while the agent runs
+      // read for each mail, so that the file can be replaced
       ...(username === undefined || passwordFile === undefined
         ? {}
         : { auth: { user: username, pass: readSecret(passwordFile) } }),
@@ -145,12 +144,10 @@ export async function createMail(
         )
       }
       try {
-        const answer = await withinMillis(systemClock, mailMillis, signal, (limit) =>
-          orAborted(send(messages, limit), limit),
+        const why = `did not take a mail within ${mailMillis / 1000} s`
+        const answer = await answeredWithin(systemClock, mailMillis, signal, why, (limit) =>
+          send(messages, limit),
         )
-        if (answer === ABORTED) {
-          throw new Error(signal.aborted ? 'stopped' : `did not take a mail within ${mailMillis / 1000} s`)
-        }
         sentToday++
         return answer
       } catch (error) {
@@ -163,7 +160,7 @@ export async function createMail(
   }
 }
 
-/** Of the text of a mail; who may not log in, or no such reader, is no fault of the text. */
+/** A failed login or an unknown recipient is no refusal of the text. */
 function refusalOf(url: string, error: Error & { code?: string; responseCode?: number }): Error {
   const message = `${url}: ${error.message}`
   const isRefusal = error.code === 'EMESSAGE' && (error.responseCode ?? 0) >= FIRST_REFUSAL

@@ -1,7 +1,6 @@
 /**
- * Message: an event as a person reads it, for mail, chat, push and one line of a log.
- * People get incidents, events about the agent itself, and alerts that belong to no incident.
- * Words may come from the network: control characters, marks that reorder text and links are taken out.
+ * Message: an event in words, for mail, chat, push and one line of a log. People get incidents, events about the agent itself, and alerts
+ * of no incident. Names may come from the network: control characters, marks that reorder text and links are removed.
  */
 import { adviceOf } from '../page/texts.js'
 import type { AlertBatch } from '../spool/alert-log.js'
@@ -64,7 +63,7 @@ interface EventIncident {
 const LONGEST = 2000
 const CHANGES = { opened: '', worse: ' became worse', over: ' is over' } as const
 
-/** null: it is for programs alone. @param line - one EVE event. */
+/** null: an event for programs only. @param line - one EVE event. */
 export function messageOf(line: Uint8Array): Message | null {
   const { timestamp, alert, oddflow } = JSON.parse(new TextDecoder().decode(line)) as Event
   const said = (text: string): string => plain(withoutLinks(text, oddflow.names ?? []))

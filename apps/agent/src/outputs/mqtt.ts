@@ -82,21 +82,18 @@ export const mqtt = defineOutput({
 })
 
 /**
- * What a broker may send: short answers, and a message now and then to a client that takes answers to incidents.
- *
- * The library gathers a packet until it is whole, up to the 256 MB that the protocol allows (MQTT 3.1.1, section 2.2.3). So the fixed
- * headers are followed beside it: a packet of more than MAXIMUM_BYTES, a PUBLISH (type 3) too many, and an answer to nothing end the
+ * The library gathers a packet until it is whole, up to the 256 MB that the protocol allows (MQTT 3.1.1, section 2.2.3). So the agent
+ * reads the fixed headers too: a packet of more than MAXIMUM_BYTES, a PUBLISH (type 3) too many, and an answer without a request end the
  * connection at their first bytes.
  */
-
 const PUBLISH = 3
 const MAXIMUM_BYTES = 1024
 /** One more ends the connection. */
 const MESSAGES_PER_MINUTE = 30
-/** Beyond the answers that were asked for: a farewell, or an answer that comes twice. */
+/** Answers without a request to allow: a farewell, or a repeated answer. */
 const SPARE_ANSWERS = 16
 
-/** Ends the connection at the first bytes that are none of an answer, and says why. */
+/** Ends the connection at the first bytes that are no valid answer. */
 export function guardBroker(
   stream: Duplex,
   takesMessage: () => boolean,
@@ -112,12 +109,12 @@ export function guardBroker(
   })
 }
 
-/** Given the bytes as they come, says why the connection is to end; null while there is no reason. */
+/** Checks the bytes as they come: returns why the connection must end, or null. */
 export function createFrameCheck(
   takesMessage: () => boolean,
   takesAnswer: () => boolean,
 ): (bytes: Uint8Array) => string | null {
-  /** Bytes of the current packet that are still to come. */
+  /** Missing bytes of the current packet. */
   let rest = 0
   let type = -1
   let length = 0
@@ -151,7 +148,7 @@ export function createFrameCheck(
   }
 }
 
-/** Says whether one more message may come: MESSAGES_PER_MINUTE. */
+/** Whether one more message may come: MESSAGES_PER_MINUTE. */
 function createMessageRate(nowMillis: () => number): () => boolean {
   let [beganMillis, count] = [nowMillis(), 0]
   return () => {
@@ -175,7 +172,7 @@ const DEVICES_MILLIS = 60_000
 const UNKNOWN_VERSION = [1, 132]
 /** Packet too large, and payload format invalid: the fault is in what was sent. */
 const REFUSALS = [149, 153]
-/** What the library says of a refusal that the protocol does not know (mosquitto 2.0 with message_size_limit sends one). */
+/** The library's message for an unknown reason code, such as that of mosquitto 2.0 with message_size_limit. */
 const UNKNOWN_REASON = /^Invalid puback reason code/
 /** Fixed header, length of the topic, identifier, and no properties. */
 const PUBLISH_HEADER_BYTES = 10
@@ -246,11 +243,11 @@ class MqttOutput implements Output {
       keepalive: KEEPALIVE_SECONDS,
       connectTimeout: PATIENCE_MILLIS,
       reconnectPeriod: options.reconnectMillis ?? RECONNECT_MILLIS,
-      // a broker that refuses now (it starts, or its passwords change) is asked again
+      // a broker may refuse for a while: it starts, or its passwords change
       reconnectOnConnackError: true,
       queueQoSZero: false,
       resubscribe: false,
-      // not before there is somebody to hear of it
+      // connects after the listeners are added
       manualConnect: true,
       ...(options.username === undefined ? {} : { username: options.username }),
       ...(options.passwordFile === undefined ? {} : { password: readSecret(options.passwordFile) }),
@@ -260,14 +257,14 @@ class MqttOutput implements Output {
         : { will: { topic: this.#status, payload: Buffer.from('offline'), qos: 1, retain: true } }),
     }
     this.#client = this.#begin()
-    // without acknowledgements, which alerts may have as many of as the broker allows
+    // without acknowledgements, so that alerts can use all that the broker allows
     this.#stopKeeping = clock.every(DEVICES_MILLIS, () => {
       const open = this.#client
       if (!isTrial && open?.connected === true) this.#announce(open)
     })
   }
 
-  /** Resolves when it is connected, or why not is known. */
+  /** Resolves when it is connected, or has failed. */
   firstAnswer(): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, PATIENCE_MILLIS)
@@ -301,7 +298,7 @@ class MqttOutput implements Output {
         })
       })
     } catch (error) {
-      // the library would send what it holds again, over this connection and the next
+      // the library would send its alerts again, over this connection and the next
       if (isBroken && this.#client === open && !signal.aborted) {
         this.#client = this.#begin()
         open.end(true)
@@ -317,7 +314,7 @@ class MqttOutput implements Output {
     this.#client = null
     if (open === null) return
     if (open.connected && !this.#isTrial) {
-      // with a farewell the last will is not given out
+      // after a farewell the broker does not send the last will
       const farewell = async (): Promise<void> => {
         await open.publishAsync(this.#status, 'offline', { qos: 1, retain: true })
         await open.endAsync()
@@ -337,7 +334,7 @@ class MqttOutput implements Output {
     this.#announced = this.#announced.then(() => this.#keep(open, 0))
   }
 
-  /** Has the broker keep what has changed. What it denies is no fault of the alerts. */
+  /** Sends changed messages for the broker to keep. A refusal does not affect alerts. */
   async #keep(open: MqttClient, qos: 0 | 1): Promise<void> {
     const devices = this.#options.devices?.() ?? []
     const keys = devices.map(({ key }) => key)
@@ -353,7 +350,7 @@ class MqttOutput implements Output {
         if (open.connected && text !== '') this.#warn(`${topic}: ${message}`)
       })
     }
-    // what was sent without an acknowledgement is sent again by the next connection
+    // the next connection sends unacknowledged messages again
     if (qos === 1 && isComplete) await this.#described.remove(gone)
   }
 
@@ -411,7 +408,7 @@ class MqttOutput implements Output {
     })
     opening.on('message', (from, message, { retain }) => {
       if (from !== topic) return
-      // a button that has done its work is off at once
+      // switches a used button off at once
       void remote.take(message, retain).then(() => this.#announce(opening))
     })
   }

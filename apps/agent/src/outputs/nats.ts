@@ -1,12 +1,12 @@
 /**
- * NATS: every event to a JetStream stream of a fleet, on a subject of this gateway alone:
+ * NATS: every event to a JetStream stream of a fleet, on the subjects of this gateway:
  *
- *     oddflow.gateway.NAME.event    an EVE event; the message's id is NAME and the event's, since two gateways that see the
- *                                   same flow can make the same event
- *     oddflow.gateway.NAME.status   how the agent is, once a minute; each replaces the one before
+ *     oddflow.gateway.NAME.event    an EVE event. The message's id is NAME and the event's id: two gateways that see the same flow
+ *                                   can make the same event
+ *     oddflow.gateway.NAME.status   the agent's status, once a minute; each replaces the one before
  *
- * Delivered means stored: the server acknowledges each event, and drops one that comes twice under the same id. The gateway logs in
- * with an nkey (Ed25519). Answers come to `_INBOX.NAME`, so the server can give each gateway the right to these names alone.
+ * Delivered means stored: the server acknowledges each event and drops repeated ids. The gateway logs in with an nkey (Ed25519). Answers
+ * come to `_INBOX.NAME`, so the server can limit the gateway to these names.
  */
 import type { JetStreamClient } from '@nats-io/jetstream'
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node'
@@ -23,8 +23,7 @@ import {
 } from '@oddflow/program'
 import * as v from 'valibot'
 import type { FleetModels } from '../fleet/fleet-models.js'
-import type { Clock } from '../input/clocks.js'
-import { withinMillis } from '../pipeline/shutdown.js'
+import { answeredWithin } from '../pipeline/shutdown.js'
 import {
   type AgentStatus,
   allDone,
@@ -85,19 +84,19 @@ const BATCH = 64
 const PATIENCE_MILLIS = 10_000
 /** As long as the server's (apps/fleet/src/folder.ts): a busy server accepts gateways late, and gateways that give up early reconnect. */
 const CONNECT_MILLIS = 30_000
-/** A server that is silent for two of these is gone, and is looked for again. */
+/** After two of these without an answer, the agent reconnects. */
 const PING_MILLIS = 20_000
-/** A connection that is lost is tried again within this time, and later within the time that it has been lost. */
+/** A lost connection is tried again within this time, later within the time since it was lost. */
 const RECONNECT_MILLIS = 2_000
 const LONGEST_RECONNECT_MILLIS = 60_000
 const FIRST_STATUS_MILLIS = 5_000
 const STATUS_MILLIS = 60_000
-/** What the server's stream of statuses takes is twice as much. */
+/** Half of the maximum of the server's stream of statuses. */
 const MAXIMUM_STATUS_BYTES = 32_768
 
-/** Throws FileError where a file of the settings cannot be read. The connection is made with the first status or delivery. */
+/** Throws FileError if a file of the settings cannot be read. Connects with the first status or delivery. */
 export async function createNats(settings: NatsSettings, environment: OutputEnvironment): Promise<Output> {
-  const { clock, log, status, isTrial, fleetModels = null } = environment
+  const { clock, status, isTrial, fleetModels = null } = environment
   const gateway = gatewayName(settings, environment.hostname)
   const subject = `oddflow.gateway.${gateway}.event`
   const statusSubject = `oddflow.gateway.${gateway}.status`
@@ -107,23 +106,8 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
   const closing = new AbortController()
   if (status !== undefined && isTrial !== true)
     void sendStatuses(link, statusSubject, environment, closing.signal)
-  let modelTrouble: string | null = null
-  if (settings.models && fleetModels !== null) {
-    void runModelChannel({
-      open: () => link.open(),
-      gateway,
-      models: fleetModels,
-      clock,
-      stop: closing.signal,
-      onTrouble(trouble) {
-        if ((trouble === null) === (modelTrouble === null)) return
-        modelTrouble = trouble
-        log.warn(
-          `${target}: ${trouble === null ? 'receiving fleet models again' : `cannot receive fleet models: ${reasonOf(new Error(trouble))}; retrying every minute with the model in use`}`,
-        )
-      },
-    })
-  }
+  if (settings.models && fleetModels !== null)
+    void runModelChannel(link, gateway, fleetModels, environment, closing.signal)
   return {
     name: settings.name,
     target,
@@ -131,13 +115,10 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
     async deliver({ lines }, signal) {
       link.denied.event = null
       try {
-        return await withinMillis(clock, PATIENCE_MILLIS, signal, async (limit) => {
-          const silent = new Promise<never>((_, reject) => {
-            const give = (): void => reject(new Error('does not acknowledge'))
-            if (limit.aborted) give()
-            else limit.addEventListener('abort', give, { once: true })
-          })
-          const { connection, client } = await Promise.race([link.open(), silent])
+        return await answeredWithin(clock, PATIENCE_MILLIS, signal, 'does not acknowledge', async (limit) => {
+          const { connection, client } = await link.open()
+          // the next attempt sends these events
+          limit.throwIfAborted()
           const longest = connection.info?.max_payload ?? Number.POSITIVE_INFINITY
           if (lines.some(({ length }) => length > longest)) {
             throw new RefusedError(`${target}: takes messages of ${longest} bytes at most`)
@@ -145,7 +126,7 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
           const stored = lines.map((line) =>
             client.publish(subject, line, { ...ONCE, msgID: `${gateway} ${idOf(line)}` }),
           )
-          await Promise.race([allDone(stored), silent])
+          await allDone(stored)
           return 'stored by the server'
         })
       } catch (error) {
@@ -167,10 +148,10 @@ interface OpenLink {
   readonly client: JetStreamClient
 }
 
-/** The connection to the server, which is opened when it is first asked for, and again where it was closed. */
+/** The connection to the server, opened when needed. */
 class NatsLink {
   readonly target: string
-  /** Why the server refused a message, which then waits for nothing: it reports that beside the request. */
+  /** Why the server denied a message: it reports that apart from the request. */
   readonly denied: { event: string | null; status: string | null } = { event: null, status: null }
   readonly #options: Omit<Parameters<typeof connectLimited>[0], 'onRefused'>
   readonly #statusSubject: string
@@ -181,7 +162,6 @@ class NatsLink {
   #lostMillis: number | null = null
   #refusals = 0
 
-  /** Throws FileError where a file of the settings cannot be read. */
   constructor(
     { url, seedFile, caFile }: NatsSettings,
     gateway: string,
@@ -239,7 +219,7 @@ class NatsLink {
 
   #onRefused(reason: string): void {
     this.denied.event = reason
-    // 1, 2, 4, 8, …: a server that does it at each connection does not fill the log
+    // 1, 2, 4, 8, …: a server that is refused at each connection does not fill the log
     if (Number.isInteger(Math.log2(++this.#refusals)))
       this.#warn(`${reason}; the connection was closed (${this.#refusals} so far) and is opened again`)
   }
@@ -285,28 +265,20 @@ async function sendStatuses(
 }
 
 const ASK_MILLIS = 60_000
-/** A server that announces change after change is asked no more often than this. */
+/** Minimum time between two requests, however often the server announces changes. */
 const LEAST_PAUSE_MILLIS = 1000
 
-interface ModelChannelOptions {
-  /** Opens the connection where it is not. */
-  readonly open: () => Promise<{ readonly connection: NatsConnection; readonly client: JetStreamClient }>
-  readonly gateway: string
-  readonly models: FleetModels
-  readonly clock: Pick<Clock, 'sleep'>
-  readonly stop: AbortSignal
-  /** Why models cannot be asked for; null when they can again. */
-  readonly onTrouble: (reason: string | null) => void
-}
-
 /**
- * The channel by which models come to a gateway: it asks for the offers to the gateway and its group, at each connection, whenever
- * an offer changes, and every minute, and reports what became of them. All requests name what they may read (docs/fleet.md);
- * the server's answers are bounded here and by the connection.
- * Never rejects; ends with `stop`.
+ * Asks for the models offered to the gateway and its group at each connection, at each change and every minute, and reports their states.
+ * All requests name what they may read (docs/fleet.md); answers are limited here and by the connection. Never rejects; ends with `stop`.
  */
-async function runModelChannel(options: ModelChannelOptions): Promise<void> {
-  const { open, gateway, models, clock, stop, onTrouble } = options
+async function runModelChannel(
+  link: NatsLink,
+  gateway: string,
+  models: FleetModels,
+  { clock, log }: OutputEnvironment,
+  stop: AbortSignal,
+): Promise<void> {
   let wake = new AbortController()
   const wakeUp = (): void => wake.abort()
   stop.addEventListener('abort', wakeUp, { once: true })
@@ -316,20 +288,14 @@ async function runModelChannel(options: ModelChannelOptions): Promise<void> {
     if (subscribed === connection) return
     subscribed = connection
     for (const target of models.targets) {
-      // the message is not believed: what it announces is asked for
+      // asks for the announced offer, because anyone may send the message
       connection.subscribe(offerSubject(target), { callback: wakeUp })
     }
   }
-  /** The client knows no stop, and no clock but the system's. */
   const answered = <T>(request: Promise<T>): Promise<T> =>
-    withinMillis(clock, PATIENCE_MILLIS, stop, (limit) => {
-      const silent = new Promise<never>((_, reject) => {
-        limit.addEventListener('abort', () => reject(new Error('the server does not answer')), { once: true })
-      })
-      return Promise.race([request, silent])
-    })
+    answeredWithin(clock, PATIENCE_MILLIS, stop, 'the server does not answer', () => request)
   const round = async (): Promise<void> => {
-    const { connection, client } = await open()
+    const { connection, client } = await link.open()
     subscribe(connection)
     const get = async (subject: string): Promise<Uint8Array | null> => {
       const asked = directGetSubject(MODELS_BUCKET, subject)
@@ -348,20 +314,26 @@ async function runModelChannel(options: ModelChannelOptions): Promise<void> {
     const given = { timeout: PATIENCE_MILLIS, retries: 0 }
     await answered(client.publish(modelStateSubject(gateway), state, given))
   }
+  let isTroubled = false
   while (!stop.aborted) {
     wake = new AbortController()
     try {
       await round()
-      onTrouble(null)
+      if (isTroubled) log.warn(`${link.target}: receiving fleet models again`)
+      isTroubled = false
     } catch (error) {
-      if (!stop.aborted) onTrouble((error as Error).message.split('\n', 1)[0] ?? '')
+      if (!stop.aborted && !isTroubled)
+        log.warn(
+          `${link.target}: cannot receive fleet models: ${reasonOf(error as Error)}; retrying every minute with the model in use`,
+        )
+      isTroubled ||= !stop.aborted
     }
     await clock.sleep(LEAST_PAUSE_MILLIS, stop)
     await clock.sleep(ASK_MILLIS, AbortSignal.any([wake.signal, stop]))
   }
 }
 
-/** As `connect` of the client, which sets a transport without limits. */
+/** Like `connect` of the client, but with a transport that limits what the server sends. */
 async function connectLimited(options: ConnectionOptions & NatsLimitOptions): Promise<NatsConnection> {
   const { NatsConnectionImpl, setTransportFactory } = named(await import('@nats-io/transport-node'))
   const { NodeTransport, nodeResolveHost } = named(
@@ -374,12 +346,12 @@ async function connectLimited(options: ConnectionOptions & NatsLimitOptions): Pr
   return NatsConnectionImpl.connect(options)
 }
 
-/** Spread, so that a thousand gateways at once do not keep a server that is back too busy to let any of them in. */
+/** Random, so that a thousand gateways do not overload a server that is back. */
 export function reconnectDelayMillis(lostForMillis: number, random: () => number = Math.random): number {
   return random() * Math.min(LONGEST_RECONNECT_MILLIS, Math.max(RECONNECT_MILLIS, lostForMillis))
 }
 
-/** With fewer devices where all of them would be too much. */
+/** Drops devices until it fits. */
 function encodeStatus(status: AgentStatus, longest: number): Uint8Array {
   for (let { devices } = status; ; devices = devices.slice(0, devices.length / 2)) {
     const bytes = new TextEncoder().encode(JSON.stringify({ ...status, devices }))
@@ -408,7 +380,7 @@ function idOf(line: Uint8Array): string {
 
 function reasonOf({ message, cause }: Error): string {
   const said = message === '' ? String((cause as Error | undefined)?.message ?? 'failed') : message
-  // what the client says without a stream
+  // the client's words if there is no stream
   return /no responders|jetstream is not enabled/i.test(said)
     ? 'no stream of the server takes it; run "oddflow-fleet gateways" once against this server'
     : said.split('\n', 1)[0]

@@ -1,8 +1,4 @@
-/**
- * Output: somewhere that alerts go to.
- *
- * Each kind is one file with a `defineOutput`, and one line in registry.ts.
- */
+/** Output: a receiver of alerts. Each kind is a `defineOutput`, and one line in registry.ts. */
 import { X509Certificate } from 'node:crypto'
 import { FileError, readFileBounded } from '@oddflow/program'
 import * as v from 'valibot'
@@ -14,27 +10,23 @@ import type { Clock } from '../input/clocks.js'
 import type { Log } from '../log.js'
 import type { AlertBatch } from '../spool/alert-log.js'
 
-/** The receiver is there and refuses what it was sent. The same alerts again would be refused again. */
+/** The receiver refuses these alerts, and would refuse them again. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError'
 }
 
 export interface Output {
   readonly name: string
-  /** Where to, for messages: without anything secret. */
+  /** Its address for messages, without secrets. */
   readonly target: string
-  /** Alerts that it takes at a time, at most; some hundreds where it does not say. */
+  /** Maximum number of alerts at a time (default 512). */
   readonly batch?: number
-  /** Resolves when all are delivered, to what the receiver answered, in words. When it rejects none may count as delivered, and all come again. Rejects with RefusedError
-   * where the receiver takes in other alerts, or fewer at a time, and not these. */
+  /**
+   * Resolves to the receiver's answer in words when all are delivered. After a rejection all are sent again. Rejects with RefusedError
+   * if the receiver accepts other alerts, or fewer at a time, but not these.
+   */
   deliver(batch: AlertBatch, signal: AbortSignal): Promise<string>
   close(): Promise<void>
-}
-
-/** A file that an output reads. */
-interface OutputFile {
-  readonly what: (typeof FILES)[keyof typeof FILES]
-  readonly path: string
 }
 
 /** The status of a learned device, for outputs. */
@@ -99,8 +91,6 @@ export interface OutputEnvironment {
   readonly remoteAnswers?: RemoteAnswers | null
 }
 
-/** Parts of the configuration's schema, of outputs and of the rest (config/settings.ts). */
-
 export const path = (what: string) =>
   v.pipe(v.string(), v.minLength(1), v.maxLength(4096), v.description(what))
 export const text = (what: string) =>
@@ -112,8 +102,6 @@ export const whole = (least: number, most: number, what: string) =>
 export const flag = (what: string) => v.pipe(v.boolean(), v.description(what))
 export const choice = <const Names extends readonly string[]>(names: Names, what: string) =>
   v.pipe(v.picklist(names), v.description(what))
-
-/** Parts of the schema that outputs share. */
 
 const caFile = v.optional(
   path(
@@ -145,7 +133,7 @@ export type OutputSchema<Kind extends string, Entries extends v.ObjectEntries> =
   undefined
 >
 
-/** What the configuration says of an output, with its name, and with paths from the folder where the agent was started. */
+/** The settings of an output, with its name, and with paths relative to the agent's working directory. */
 export type SettingsOf<Kind extends string, Entries extends v.ObjectEntries> = v.InferOutput<
   OutputSchema<Kind, Entries>
 > & { readonly name: string }
@@ -154,13 +142,13 @@ export interface OutputParts<Kind extends string, Entries extends v.ObjectEntrie
   readonly kind: Kind
   /** Keys of the configuration beside `kind`, `name` and `caFile`, with their defaults. */
   readonly entries: Entries
-  /** Throws UsageError by `refuse` for what the schema cannot refuse. */
+  /** Checks beyond the schema; throws UsageError by `refuse`. */
   check?(settings: SettingsOf<Kind, Entries>, refuse: (key: string, message: string) => never): void
-  /** Where to, without a user, a password and whatever else may be secret; by default the origin of `url`. */
+  /** Its address without secrets; by default the origin of `url`. */
   target?(settings: SettingsOf<Kind, Entries>): string
-  /** What its library adds to resident memory (measured); by default nothing. */
+  /** Resident memory of its library (measured); by default none. */
   readonly memoryBytes?: number
-  /** Rejects with FileError where a file cannot be read. Libraries are loaded here, by those who have such an output. */
+  /** Loads its library. Rejects with FileError if a file cannot be read. */
   create(settings: SettingsOf<Kind, Entries>, environment: OutputEnvironment): Promise<Output>
 }
 
@@ -171,50 +159,39 @@ export function defineOutput<const Kind extends string, Entries extends v.Object
   return { ...parts, schema: v.strictObject({ kind: v.literal(kind), name: outputName, caFile, ...entries }) }
 }
 
-/** Waits for all, so that one that fails leaves no other unheard. Rejects with the first that failed. */
+/** Waits for all, then rejects with the first failure. */
 export async function allDone(work: readonly Promise<unknown>[]): Promise<void> {
   const failed = (await Promise.allSettled(work)).find(({ status }) => status === 'rejected')
   if (failed?.status === 'rejected') throw failed.reason
 }
 
-/** Of a URL: without the user, the password, the path and the query. */
+/** A URL without user, password, path and query. */
 export function originOf(url: string): string {
   const { protocol, host } = new URL(url)
   return `${protocol}//${host}`
 }
 
-/** What the file holds that a key of an output names. */
+/** What an output reads from the file that a key names, and how. */
 const FILES = {
-  urlFile: 'url',
-  tokenFile: 'token',
-  seedFile: 'seed',
-  passwordFile: 'password',
-  signatureFile: 'signature key',
-  caFile: 'certificates',
+  urlFile: { what: 'url', read: readUrl },
+  tokenFile: { what: 'token', read: readToken },
+  seedFile: { what: 'seed', read: readSeed },
+  passwordFile: { what: 'password', read: readSecret },
+  signatureFile: { what: 'signature key', read: readSecret },
+  caFile: { what: 'certificates', read: readCertificates },
 } as const
 
-export function filesOf(output: { readonly [Key in keyof typeof FILES]?: string | undefined }): OutputFile[] {
+export function filesOf(output: { readonly [Key in keyof typeof FILES]?: string | undefined }) {
   return (Object.keys(FILES) as (keyof typeof FILES)[]).flatMap((key) => {
-    const file = output[key]
-    return file === undefined ? [] : [{ what: FILES[key], path: file }]
+    const path = output[key]
+    return path === undefined ? [] : [{ ...FILES[key], path }]
   })
 }
-
-/** Reads it as the output will. Throws FileError. */
-export function checkOutputFile({ what, path: file }: OutputFile): void {
-  if (what === 'certificates') readCertificates(file)
-  else if (what === 'url') readUrl(file)
-  else if (what === 'token') readToken(file)
-  else if (what === 'seed') readSeed(file)
-  else readSecret(file)
-}
-
-/** The certificate authorities that an output trusts, in PEM; they replace those of Node. */
 
 const MAXIMUM_BYTES = 1_048_576
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** Throws FileError where the file cannot be read or a certificate in it is damaged. */
+/** Certificate authorities in PEM; they replace those of Node. Throws FileError if the file or a certificate in it is unusable. */
 export function readCertificates(file: string): string[] {
   const text = new TextDecoder().decode(
     readFileBounded(file, { maximumBytes: MAXIMUM_BYTES, onlyRegular: true }),
@@ -224,12 +201,12 @@ export function readCertificates(file: string): string[] {
     for (const each of found) new X509Certificate(each)
     if (found.length > 0) return found
   } catch {
-    // told below
+    // reported below
   }
   throw new FileError('file.certificate', `${file}: expected certificates in PEM (BEGIN CERTIFICATE)`)
 }
 
-/** A password or a key: the first line of a file. Throws FileError where it cannot be read or is empty. */
+/** A password or a key: the first line of a file. Throws FileError, which quotes nothing of the file, as do the following. */
 export function readSecret(file: string): string {
   const secret = readFirstLine(file)
   if (secret !== '') return secret
@@ -238,7 +215,7 @@ export function readSecret(file: string): string {
 
 export const LOOPBACK = /^(localhost|127\.[\d.]+|\[?::1\]?)$/
 
-/** A URL that is a secret: the first line of a file. Throws FileError where it is none; what it holds is not told. */
+/** A URL that is a secret: the first line of a file. */
 export function readUrl(file: string): string {
   const text = readToken(file)
   const url = URL.canParse(text) ? new URL(text) : null
@@ -246,18 +223,16 @@ export function readUrl(file: string): string {
   throw new FileError('file.url', `${file}: expected a URL of https in its first line`)
 }
 
-/** The seed of a user's nkey: the first line of a file. Throws FileError where it is none; what it holds is not told. */
+/** The seed of a user's nkey: the first line of a file. */
 export function readSeed(file: string): string {
   const seed = readToken(file)
   if (/^SU[A-Z2-7]{56}$/.test(seed)) return seed
   throw new FileError('file.seed', `${file}: expected the seed of an nkey (SU…) in its first line`)
 }
 
-/** A token: the first line of a file. */
-
 const MAXIMUM_TOKEN_BYTES = 8192
 
-/** Throws FileError where it cannot be read or is no token; what it holds is not told. */
+/** A token: the first line of a file. */
 export function readToken(file: string): string {
   const token = readFirstLine(file).trim()
   if (token.length === 0 || token.length > MAXIMUM_TOKEN_BYTES || !/^[\x21-\x7e]+$/.test(token)) {

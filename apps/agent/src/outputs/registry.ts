@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { mail } from './mail.js'
 import { mqtt } from './mqtt.js'
 import { type NatsSettings, nats } from './nats.js'
-import { checkOutputFile, filesOf, type Output, type OutputEnvironment, originOf } from './output.js'
+import { filesOf, type Output, type OutputEnvironment, originOf } from './output.js'
 import { syslog } from './syslog.js'
 import { ntfy, webhook } from './webhook.js'
 
@@ -15,7 +15,7 @@ export const OutputSchema = v.variant(
 )
 export type OutputSettings = v.InferOutput<(typeof OUTPUTS)[number]['schema']> & { readonly name: string }
 
-/** The output by which a fleet's models come; null where none do. */
+/** The output that receives a fleet's models; null if there is none. */
 export function fleetOutput(outputs: readonly OutputSettings[]): NatsSettings | null {
   return outputs.find((output): output is NatsSettings => output.kind === 'nats' && output.models) ?? null
 }
@@ -34,19 +34,19 @@ function urlOf(output: OutputSettings): string {
   return ('url' in output ? output.url : undefined) ?? ''
 }
 
-/** What the schema cannot refuse. */
+/** Checks beyond the schema. */
 export function checkSettings(output: OutputSettings, refuse: (key: string, message: string) => never): void {
   if (output.caFile !== undefined && /^(http|mqtt):/.test(urlOf(output)))
     refuse('caFile', 'only for https and mqtts; change url')
   definitionOf(output).check?.(output, refuse)
 }
 
-/** Where to, without a user, a password and whatever else may be secret. */
+/** The address of an output without secrets. */
 export function targetOf(output: OutputSettings): string {
   return definitionOf(output).target?.(output) ?? originOf(urlOf(output))
 }
 
-/** What goes over the network unencrypted, and where to; empty where nothing does. */
+/** Secrets that would cross the network unencrypted, and their receiver. */
 export function unencryptedSecrets(output: OutputSettings): { what: string; url: URL }[] {
   if (!/^(http|mqtt):/.test(urlOf(output))) return []
   const url = new URL(urlOf(output))
@@ -55,14 +55,14 @@ export function unencryptedSecrets(output: OutputSettings): { what: string; url:
   )
 }
 
-/** Its secrets: all files but certificates. */
+/** The files with secrets: all but certificates. */
 export function secretsOf(output: OutputSettings): string[] {
   return filesOf(output).flatMap(({ what, path }) => (what === 'certificates' ? [] : [path]))
 }
 
 /** Reads the files as the output will. Throws FileError. */
 export function checkOutput(output: OutputSettings): void {
-  for (const file of filesOf(output)) checkOutputFile(file)
+  for (const { read, path } of filesOf(output)) read(path)
 }
 
 export function createOutput(output: OutputSettings, environment: OutputEnvironment): Promise<Output> {

@@ -2,14 +2,11 @@
  * Syslog: alerts as messages of RFC 5424, over UDP (RFC 5426), TCP (RFC 6587 section 3.4.1, each preceded by its length) or TLS
  * (RFC 5425), or to the log daemon of this machine. The text is the EVE event, or with `text: sentence` one line for people.
  *
- * Over UDP delivered means handed to the network. Over TCP and TLS each batch has its own connection, and delivered means that the
- * receiver closed it, in order, after the agent had. A receiver that closes early would look the same, so the last byte is kept back
- * until the rest has had the time to arrive and the connection still stands.
+ * Over UDP delivered means sent. Over TCP and TLS each batch has its own connection, and delivered means that the receiver closed it
+ * after the agent did. To notice a receiver that closes early, the agent sends the last byte only when the rest has had time to arrive.
+ * Node cannot open the datagram socket /dev/log; the program logger (util-linux, BusyBox) writes to it.
  *
- * /dev/log is a datagram socket in the file system, which Node cannot open; the program logger (util-linux, BusyBox) writes to it.
- *
- * The message's time is the alert's, its MSGID the rule. Severity is 3 (error) for an incident of level high, else 4 (warning), and
- * 5 (notice) for finished incidents.
+ * The MSGID is the rule. Severity is 3 (error) for an incident of level high, else 4 (warning), and 5 (notice) for finished incidents.
  */
 import { execFile } from 'node:child_process'
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
@@ -98,7 +95,7 @@ function targetOf({ protocol, host, port = PORTS[protocol], socket = SOCKET }: S
 
 const BATCH = 64
 const PATIENCE_MILLIS = 10_000
-/** Time in which bytes that were written arrive, on a network that is nearer than it. */
+/** Time for written bytes to arrive: this, or twice the round trip. */
 const LEAST_ARRIVAL_MILLIS = 20
 const ARRIVAL_TURNS = 4
 /** The largest datagram of IPv4. */
@@ -112,7 +109,7 @@ interface SyslogMessage {
 }
 
 interface Transport {
-  /** Resolves to what came back. */
+  /** Resolves to the receiver's answer in words. */
   send(messages: readonly SyslogMessage[], signal: AbortSignal): Promise<string>
   close(): void
 }
@@ -132,7 +129,7 @@ export function createSyslog(settings: SyslogSettings): Output {
     async deliver({ lines }, signal) {
       const messages = lines.map((line) => syslogMessage(line, settings)).filter((each) => each !== null)
       if (messages.length === 0) return ''
-      // looking a name up, or a server that takes nothing, must not hold up the end
+      // a slow name server or receiver must not delay the end of the agent
       const answer = await orAborted(transport.send(messages, signal), signal)
       if (answer === ABORTED) throw new Error('stopped')
       return answer
@@ -147,7 +144,7 @@ const WARNING = 4
 const SEVERITIES = { low: WARNING, medium: WARNING, high: 3 }
 const NOTICE = 5
 
-/** null: it is no event for people. `line` is one EVE event. */
+/** null: an event for programs only. `line` is one EVE event. */
 export function syslogMessage(
   line: Uint8Array,
   {
@@ -184,7 +181,7 @@ function overUdp({ host = '', port = PORTS.udp }: SyslogSettings): Transport {
     async send(messages) {
       if (socket === null) {
         socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
-        // an error that comes between two messages (a port without a listener) belongs to no particular message
+        // an error between two messages (a port without a listener) belongs to none of them
         socket.on('error', () => undefined)
         socket.unref()
       }
@@ -278,7 +275,7 @@ function overTcp({ protocol, host = '', port = PORTS[protocol], caFile }: Syslog
           socket.write(bytes.subarray(0, -1), () => {
             last = setTimeout(
               () => {
-                // where this program was not running for a while, what came meanwhile is read before the last byte goes
+                // if this process was paused, it first reads what came meanwhile
                 afterTurns(ARRIVAL_TURNS, () => {
                   if (socket.destroyed) return
                   isWhole = true
@@ -300,7 +297,7 @@ function overTcp({ protocol, host = '', port = PORTS[protocol], caFile }: Syslog
           if (isWhole) resolve('read to the end by the receiver')
           else reject(new Error('closed the connection before the last message'))
         })
-        // a server that talks is not listened to
+        // ignores what the server sends
         socket.resume()
         if (signal.aborted) onAbort()
       }),

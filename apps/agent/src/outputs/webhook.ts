@@ -1,10 +1,9 @@
 /**
- * Webhook: alerts to a web server, by POST. By default a JSON array of EVE events; with `preset` or `body` a request for
- * each message that is for people (message.ts).
+ * Webhook: alerts to a web server, by POST. By default a JSON array of EVE events; with `preset` or `body` a request for each message
+ * for people (message.ts).
  *
- * Delivered is what was answered with a status of 2xx. 400, 413 and 422 refuse what was sent; everything else is a failure, and the same
- * alerts come again. Redirects are not followed. Secrets are read from their files for every attempt, and are never part of a message or
- * of an error; nor are the URL's query and credentials, and the path where it is the secret.
+ * A status of 2xx means delivered; 400, 413 and 422 refuse the content; any other is a failure. Redirects are not followed. Secrets are
+ * read for every attempt. Messages and errors contain no secret, nor the URL's query, credentials and secret path.
  */
 import { createHmac } from 'node:crypto'
 import { request as httpRequest } from 'node:http'
@@ -262,7 +261,7 @@ export const ntfy = defineOutput({
     createWebhook({ ...settings, version, preset: 'ntfy', headers: {} }),
 })
 
-/** null: it is in `urlFile`. */
+/** null: the URL is in `urlFile`. */
 function fixedUrl({ url, urlFile, preset }: Pick<WebhookOptions, 'url' | 'urlFile' | 'preset'>): URL | null {
   if (urlFile !== undefined) return null
   return new URL(url ?? (preset === undefined ? undefined : receiverOf(preset).url) ?? '')
@@ -348,7 +347,7 @@ function post(
       url,
       {
         method: 'POST',
-        // alerts are rare: a connection that is kept would be closed by the time of the next
+        // alerts are rare: a kept connection would be closed before the next one
         agent: false,
         ...trusted,
         signal,
@@ -356,7 +355,7 @@ function post(
       },
       (response) => {
         const { statusCode = 0 } = response
-        // now: a server may close the connection before it has read all
+        // at once: a server may close the connection before it has read all
         if (REFUSALS.includes(statusCode)) reject(new RefusedError(`${shown}: answered ${statusCode}`))
         const settle = (): void => {
           if (statusCode >= 200 && statusCode < 300) resolve(`answered ${statusCode}`)
@@ -377,7 +376,7 @@ function post(
       () => outgoing.destroy(new Error(`no answer within ${patienceMillis / 1000} s`)),
       patienceMillis,
     )
-    // also what neither answers nor fails, such as a change of protocol
+    // also without an answer or an error, as at a change of protocol
     outgoing.on('close', () => {
       clearTimeout(timer)
       fail('ended the connection without an answer')

@@ -53,6 +53,21 @@ export async function withinMillis<T>(
   }
 }
 
+/** What `work` resolves to. Rejects with `why` after so long, and with "stopped" if `stop` is aborted. */
+export function answeredWithin<T>(
+  clock: Pick<Clock, 'sleep'>,
+  millis: number,
+  stop: AbortSignal,
+  why: string,
+  work: (limit: AbortSignal) => Promise<T>,
+): Promise<T> {
+  return withinMillis(clock, millis, stop, async (limit) => {
+    const answer = await orAborted(work(limit), limit)
+    if (answer === ABORTED) throw new Error(stop.aborted ? 'stopped' : why)
+    return answer
+  })
+}
+
 /** Flows ended at a time when the input has ended. */
 const FLOWS_AT_A_TIME = 256
 /** Between two looks at what outputs have taken: when the input has ended, and at a stop. */
