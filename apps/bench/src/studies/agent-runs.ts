@@ -204,3 +204,70 @@ export function withChecksum(frame: Buffer): Buffer {
   frame.writeUInt16BE(~sum & 0xffff, 24)
   return frame
 }
+
+// ---- made traffic
+
+export interface End {
+  readonly mac: Buffer
+  readonly address: string
+  readonly port: number
+}
+
+const bytesOf = (address: string): Buffer => Buffer.from(address.split('.').map(Number))
+
+function tcpPacket(micros: number, from: End, to: End, flags: number, payloadBytes: number): Packet {
+  const frame = Buffer.alloc(14 + 40 + payloadBytes)
+  to.mac.copy(frame, 0)
+  from.mac.copy(frame, 6)
+  frame.writeUInt16BE(0x0800, 12)
+  frame[14] = 0x45
+  frame.writeUInt16BE(40 + payloadBytes, 16)
+  frame.writeUInt16BE(0x4000, 20)
+  frame[22] = 64
+  frame[23] = 6
+  bytesOf(from.address).copy(frame, 26)
+  bytesOf(to.address).copy(frame, 30)
+  frame.writeUInt16BE(from.port, 34)
+  frame.writeUInt16BE(to.port, 36)
+  frame[46] = 0x50
+  frame[47] = flags
+  frame.writeUInt16BE(0xffff, 48)
+  return { micros: Math.round(micros), frame: withChecksum(frame) }
+}
+
+/** A connection that carries `turns`: bytes of the client (positive) and of the server (negative), 20 ms apart. */
+export function connection(micros: number, client: End, server: End, turns: readonly number[]): Packet[] {
+  const packets: Packet[] = []
+  let at = micros
+  const say = (isClient: boolean, flags: number, payload = 0): void => {
+    packets.push(tcpPacket(at, isClient ? client : server, isClient ? server : client, flags, payload))
+    at += payload > 0 ? 1000 : 20_000
+  }
+  say(true, 2)
+  say(false, 18)
+  say(true, 16)
+  for (const turn of turns) {
+    for (let left = Math.abs(turn); left > 0; left -= 1400) say(turn > 0, 24, Math.min(1400, left))
+    at += 20_000
+    say(turn < 0, 16)
+  }
+  say(true, 17)
+  say(false, 17)
+  say(true, 16)
+  return packets
+}
+
+/** A port that is closed. */
+export const refused = (micros: number, client: End, server: End): Packet[] => [
+  tcpPacket(micros, client, server, 2, 0),
+  tcpPacket(micros + 2000, server, client, 20, 0),
+]
+
+/** `times` times within `spanMicros`, evenly. */
+export const spread = (
+  times: number,
+  fromMicros: number,
+  spanMicros: number,
+  make: (micros: number, i: number) => Packet[],
+): Packet[] =>
+  Array.from({ length: times }, (_, i) => make(fromMicros + ((i + 0.5) * spanMicros) / times, i)).flat()

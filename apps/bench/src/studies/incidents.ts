@@ -1,21 +1,14 @@
-/**
- * Incidents of the agent, printed as they come: docs/results/incidents.md is written from them.
- *
- * lab: the captures of test/fixtures/lab, each played in real time into an agent with a model of normal-1 to 3 that watches the
- * devices of normal-4. Three situations are made from them: a new device, an address that is taken, a flood.
- * answers: each attack of the lab is read, its incidents answered "normal" at the running agent, and it is read again, then the others.
- * week: the seven days of data/week, each device alone, in the default configuration with `devices: { approve: auto }`.
- * hours: the same week five times, of which the last three begin on another weekday: facts about unusual hours.
- * watch: of each watched device of data/watch the earlier half of the captures trains, the later half is replayed.
- */
+/** What the agent reports, printed as it comes: docs/results/incidents.md is written from these scenes (see --help). */
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { encodePcapRecord } from '@oddflow/capture'
-import { encodeModelFile } from '@oddflow/detectors'
+import { encodePcapRecord, readDomainName } from '@oddflow/capture'
+import { matrixOf } from '@oddflow/core'
+import { decodeModelFile, encodeModelFile } from '@oddflow/detectors'
 import { UsageError } from '@oddflow/program'
 import { Argument, Command } from 'commander'
 import { z } from 'zod'
+import { inFile } from '../files.js'
 import { printText } from '../output.js'
 import {
   type AgentEvent,
@@ -28,17 +21,20 @@ import {
   frameOf,
   inOrder,
   inTemporaryFolder,
+  ipv4At,
   moved,
   type Packet,
   readPackets,
   readWeeks,
+  refused,
   runAgent,
   runArguments,
+  spread,
   withAgent,
   withChecksum,
 } from './agent-runs.js'
 import { LAB, labMac, labNormal } from './attacks.js'
-import { DEFAULT_VARIANT, trainOn, variantNamed, wholeCapture } from './flows.js'
+import { DEFAULT_VARIANT, novelShare, trainOn, variantNamed, wholeCapture } from './flows.js'
 import { type Study, type StudyOptions, withEvidence } from './study.js'
 import { ORDER_OF_TIME, readDevices, splitOf } from './watch.js'
 
@@ -284,8 +280,13 @@ async function answerLab({ agent, folder, only }: Room): Promise<void> {
   }
 }
 
-/** Answers "normal" to each open incident, at an agent that has read `packets` and waits. */
-async function answerAll(agent: string, at: string, packets: readonly Packet[]): Promise<void> {
+/** Gives one answer to each open incident, at an agent that has read `packets` and waits. */
+async function answerAll(
+  agent: string,
+  at: string,
+  packets: readonly Packet[],
+  answer: 'normal' | 'attack' = 'normal',
+): Promise<void> {
   const input = join(at, 'in.pcap')
   writeFileSync(input, captureOf(packets))
   const args = runArguments(join(at, 'agent.yaml'), input).filter((each) => each !== '--once')
@@ -298,11 +299,117 @@ async function answerAll(agent: string, at: string, packets: readonly Packet[]):
     })
   for (const line of ask('list', '--format', 'json').stdout.split('\n').filter(Boolean)) {
     const { id, kind, device } = listed.parse(JSON.parse(line))
-    const { stdout, stderr } = ask('answer', id, 'normal')
+    const { stdout, stderr } = ask('answer', id, answer)
     printText(`${kind} of ${device.mac}: ${stdout}${stderr}`)
   }
   child.kill()
   await exited
+}
+
+// ---- a device that learns
+
+const MINUTE_MICROS = 60_000_000
+const SCANNED = [
+  ['hub', '192.168.50.10'],
+  ['gw', '192.168.50.1'],
+  ['gw', '203.0.113.11'],
+] as const
+const SCAN_SECONDS = 2
+
+/** The camera connects to ports of the hub, the gateway and an outside host in turn; all refuse. */
+function cameraScan(atMicros: number, connections: number): Packet[] {
+  const camera = { mac: labMac('camera'), address: CAMERA_ADDRESS.join('.') }
+  return spread(connections, atMicros, 1e6 * SCAN_SECONDS, (micros, i) => {
+    const [name, address] = SCANNED[Math.floor((i * SCANNED.length) / connections)]!
+    const target = { mac: labMac(name), address, port: 1 + (i % (connections / SCANNED.length)) }
+    return refused(micros, { ...camera, port: 40_000 + i }, target)
+  })
+}
+
+const record = z.object({ sha256: z.string(), rows: z.number(), trainedAtMicros: z.number() })
+const kept = z.object({ answers: z.array(z.object({ rows: z.array(z.object({ row: z.base64() })) })) })
+
+/** The camera's first model in a state folder, and what it finds of the flows that the answers keep; null without a model. */
+function firstModelIn(state: string, answeredMicros: number): string | null {
+  const read = <T>(shape: z.ZodType<T>, file: string): T =>
+    shape.parse(JSON.parse(readFileSync(join(state, file), 'utf8')))
+  const owner = `models/device-${labMac('camera')
+    .toString('hex')
+    .replace(/..(?=.)/g, '$&-')}`
+  if (!existsSync(join(state, `${owner}.json`))) return null
+  const { sha256, rows, trainedAtMicros } = read(record, `${owner}.json`)
+  const model = decodeModelFile(readFileSync(join(state, `${owner}-${sha256.slice(0, 16)}.oddflow`)))
+  const flows = read(kept, 'answers.json').answers.flatMap((answer) =>
+    answer.rows.map(({ row }) => Buffer.from(row, 'base64')),
+  )
+  const numbers = new Float64Array(new Uint8Array(Buffer.concat(flows)).buffer)
+  const share = novelShare(model, matrixOf(flows.length, numbers.length / flows.length, numbers))
+  const minutes = (trainedAtMicros - answeredMicros) / MINUTE_MICROS
+  return `first model ${minutes.toFixed(1)} min after the answers, of ${rows} flows: ${Math.round(share * flows.length)} of ${flows.length} flows that the answers keep are novel to it`
+}
+
+/** Usual traffic, the scan, usual traffic; the incidents are answered "attack"; then usual traffic until the first model. */
+async function attackLearner({ agent, folder, only }: Room): Promise<void> {
+  const usual = labNormal().map(({ path }) => readPackets(path))
+  let latest = usual[0]![0]!.micros
+  const later = (packets: readonly Packet[]): Packet[] => {
+    const shifted = moved(packets, latest + 100_000 - packets[0]!.micros)
+    latest = shifted.at(-1)!.micros
+    return shifted
+  }
+  for (const connections of asked(['240', '900'], only)) {
+    const at = configure(folder, `${connections} connections`, {
+      models: {},
+      localNetworks: LOCAL,
+      devices: { approve: 'auto', learnHours: 0.05, learnFlows: 250 },
+      budget: { falseAlertsPerDay: 500 },
+    })
+    printText(`\n## ${connections} connections`)
+    const before = later(usual[0]!)
+    const scan = later(cameraScan(latest, Number(connections)))
+    showIncidents(replay(agent, at, [...before, ...scan, ...later(usual[1]!)]))
+    await answerAll(agent, at, later(usual[0]!.slice(0, 20)), 'attack')
+    const answeredMicros = latest
+    let found: string | null = null
+    for (let i = 0; i < 8 && found === null; i++) {
+      replay(agent, at, [...usual, ...usual].flatMap(later))
+      found = firstModelIn(join(at, 'state'), answeredMicros)
+    }
+    printText(
+      found ?? `no model ${((latest - answeredMicros) / MINUTE_MICROS).toFixed(0)} min after the answers`,
+    )
+  }
+}
+
+// ---- names in DNS queries
+
+/** How many names are asked for over UDP, and how long the longest is. */
+function measureNames({ data, only }: Room): void {
+  const captures = (folder: string) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
+      /\.pcap(ng)?(\.gz)?$/.test(file),
+    )
+  for (const name of asked(['week', 'watch', 'DNS tunnel'], only)) {
+    const folder = name === 'DNS tunnel' ? LAB : join(data, name)
+    const files = name === 'DNS tunnel' ? [ATTACKS[name]] : inFile(folder, () => captures(folder))
+    const lengths = files.flatMap((file) =>
+      readPackets(join(folder, file)).flatMap(({ frame }) => nameLength(frame) ?? []),
+    )
+    const longest = lengths.reduce((most, length) => Math.max(most, length), 0)
+    printText(`${name}: ${lengths.length} DNS queries; the longest name has ${longest} characters`)
+  }
+}
+
+/** Of the name that a DNS query in IPv4 asks for; null for other frames. */
+function nameLength(frame: Buffer): number | null {
+  const ip = ipv4At(frame)
+  if (ip === null || frame[ip + 9] !== 17) return null
+  const udp = ip + 4 * (frame[ip]! & 15)
+  const message = udp + 8
+  if (frame.length < message + 12) return null
+  if (frame.readUInt16BE(udp + 2) !== 53 || (frame[message + 2]! & 0x80) !== 0) return null
+  const name = readDomainName(frame, message + 12, message, frame.length)
+  return name === null ? null : name.labels.reduce((sum, label) => sum + label.length + 1, -1)
 }
 
 // ---- replays
@@ -373,7 +480,15 @@ async function replayWatch({ agent, folder, data, only }: Room): Promise<void> {
   printText(`\n${opened} incidents in ${(micros / 3.6e9).toFixed(1)} hours`)
 }
 
-const SCENES = { lab: playLab, answers: answerLab, week: replayWeek, hours: replayHours, watch: replayWatch }
+const SCENES = {
+  lab: playLab,
+  answers: answerLab,
+  learning: attackLearner,
+  dns: measureNames,
+  week: replayWeek,
+  hours: replayHours,
+  watch: replayWatch,
+}
 
 export const incidents: Study = {
   name: 'incidents',
@@ -381,16 +496,18 @@ export const incidents: Study = {
     withAgent(withEvidence(new Command('incidents')))
       .description('print how many incidents an attack opens, and how many open without an attack')
       .addArgument(new Argument('<scene>', 'what the agent reads').choices(Object.keys(SCENES)))
-      .argument('[name]', 'only this situation of the lab, or only this device')
+      .argument('[name]', 'only this situation of the lab, this number of connections, or this device')
       .addHelpText(
         'after',
         `
 Scenes:
-  lab      attacks of the traffic lab and situations made from them, each in real time
-  answers  each attack of the lab again, after its incidents were answered "normal"
-  week     a week of each device (data/week)
-  hours    the same week five times, the last three of them on other weekdays
-  watch    the later half of each device's captures, after a model of the earlier half (data/watch)
+  lab       attacks of the traffic lab and situations made from them, each in real time
+  answers   each attack of the lab again, after its incidents were answered "normal"
+  learning  a scan by a device that learns (240 or 900 connections), answered "attack": its first model after that
+  dns       number and length of the names in DNS queries (data/week, data/watch, and the lab's DNS tunnel)
+  week      a week of each device (data/week)
+  hours     the same week five times, the last three of them on other weekdays
+  watch     the later half of each device's captures, after a model of the earlier half (data/watch)
 
 Examples:
   oddflow-bench incidents week

@@ -239,6 +239,26 @@ describe('a study', () => {
     expectRedrawn('learning-million')
   }, 180_000)
 
+  it('incidents dns: counts the names that the lab asks for, and how long they are', async () => {
+    const outcome = await runBench(['incidents', 'dns', 'DNS tunnel'])
+    expect(outcome).toMatchObject({ code: 0, stderr: '' })
+    expect(outcome.stdout).toBe('DNS tunnel: 170 DNS queries; the longest name has 141 characters\n')
+    const refused = await runBench(['incidents', 'dns', 'tunnel'])
+    expect(refused).toMatchObject({ code: 2, stdout: '' })
+    expect(refused.stderr).toContain('expected one of week, watch, DNS tunnel; found tunnel')
+  })
+
+  it.runIf(process.env.ODDFLOW_TESTS === 'all')(
+    'incidents learning: the first model after an answered attack finds none of its flows normal',
+    async () => {
+      const outcome = await runBench(['incidents', 'learning', '240'])
+      expect(outcome).toMatchObject({ code: 0, stderr: '' })
+      expect(outcome.stdout.match(/ opened medium scan /g)).toHaveLength(3)
+      expect(outcome.stdout).toMatch(/: (\d+) of \1 flows that the answers keep are novel to it\n$/)
+    },
+    120_000,
+  )
+
   it('default-recipe: refuses a variant that there is not, by name', async () => {
     const outcome = await study('default-recipe', '--variants', 'nearest,fastest')
     expect(outcome).toMatchObject({ code: 2, stdout: '' })
