@@ -81,9 +81,10 @@ export function findDetectionLimits(saved: SavedModel): DetectionLimits {
   const near = { ...DEFAULT_SITE, roundTripMicros }
   const usual = { ...near, openConnection: usualConnection(saved.contract, rows, near, tryOnce) }
   const isFlagged = (attack: MadeAttack, size: number): boolean => {
-    let missed = 0
-    for (let turn = 0; turn < LIMIT_TRIES; turn++) {
-      if (!tryOnce(attack, size, usual, turn) && ++missed > LIMIT_TRIES - REQUIRED_TRIES) return false
+    let flagged = 0
+    for (let turn = 0; flagged < REQUIRED_TRIES; turn++) {
+      if (tryOnce(attack, size, usual, turn)) flagged++
+      else if (turn - flagged >= LIMIT_TRIES - REQUIRED_TRIES) return false
     }
     return true
   }

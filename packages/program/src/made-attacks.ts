@@ -262,17 +262,19 @@ function* probed(
   port: 'silent' | 'closed' | 'open',
 ): Iterable<MadeFrame> {
   const sequence = rng.nextUint32()
-  const head = { acknowledgement: (sequence + 1) % 2 ** 32, bytes: 0, options: 'mss' } as const
-  yield maker.tcp(client, server, { ...head, flags: SYN, sequence })
+  const acknowledgement = (sequence + 1) % 2 ** 32
+  const segment = (from: MadeEnd, to: MadeEnd, flags: number, sequence: number): MadeFrame =>
+    maker.tcp(from, to, { flags, sequence, acknowledgement, bytes: 0, options: 'mss' })
+  yield segment(client, server, SYN, sequence)
   if (port === 'silent') return
   maker.clock.micros += Math.round(roundTripMicros)
   if (port === 'closed') {
-    yield maker.tcp(server, client, { ...head, flags: RST | ACK, sequence: 0 })
+    yield segment(server, client, RST | ACK, 0)
     return
   }
-  yield maker.tcp(server, client, { ...head, flags: SYN | ACK, sequence: rng.nextUint32() })
+  yield segment(server, client, SYN | ACK, rng.nextUint32())
   maker.clock.micros += 60
-  yield maker.tcp(client, server, { ...head, flags: RST, sequence: head.acknowledgement })
+  yield segment(client, server, RST, acknowledgement)
 }
 
 /** Sizes as for OpenSSH 9 with hydra's libssh; a refusal takes about two seconds (PAM). */

@@ -96,10 +96,15 @@ export interface MadeSegment {
 export function createPacketMaker(clock: MadeClock): PacketMaker {
   const buffer = new Uint8Array(ETHERNET_BYTES + MAXIMUM_IP_BYTES)
   const frame: MadeFrame = { timestampMicros: 0, bytes: buffer }
+  /** Views of the buffer by length: one a frame would be garbage. */
+  const views: Uint8Array[] = []
   let identification = 0
+  /** The datagram in the buffer: a flood sends it again. null for others. */
+  let last: { readonly from: MadeEnd; readonly to: MadeEnd; readonly payload: number } | null = null
 
   /** Headers of a packet; returns where the transport header begins. The ports come first in both. */
   const begin = (from: MadeEnd, to: MadeEnd, protocol: number, bytes: number): number => {
+    last = null
     if (from.address.length === 4) identification = (identification + 1) & 0xffff
     const at = writeHeaders(buffer, from, to, protocol, bytes, identification)
     put16(buffer, at, from.port)
@@ -121,13 +126,25 @@ export function createPacketMaker(clock: MadeClock): PacketMaker {
 
   const finish = (end: number): MadeFrame => {
     frame.timestampMicros = clock.micros
-    frame.bytes = buffer.subarray(0, end)
+    views[end] ??= buffer.subarray(0, end)
+    frame.bytes = views[end]
     return frame
   }
 
   return {
     clock,
     udp(from, to, payload) {
+      if (last !== null && last.from === from && last.to === to && last.payload === payload) {
+        if (from.address.length === 4) {
+          identification = (identification + 1) & 0xffff
+          writeIdentification(
+            buffer,
+            from.mac !== null && to.mac !== null ? ETHERNET_BYTES : 0,
+            identification,
+          )
+        }
+        return finish(frame.bytes.length)
+      }
       const payloadBytes = typeof payload === 'number' ? payload : payload.length
       const bytes = 8 + payloadBytes
       const at = begin(from, to, UDP, bytes)
@@ -139,6 +156,7 @@ export function createPacketMaker(clock: MadeClock): PacketMaker {
       const sum = transportChecksum(at, summedEnd, UDP, bytes, 2 * from.address.length)
       // 0 would say that there is none
       put16(buffer, at + 6, sum === 0 ? 0xffff : sum)
+      if (typeof payload === 'number') last = { from, to, payload }
       return finish(at + bytes)
     },
     tcp(from, to, { flags, sequence, acknowledgement, bytes: payloadBytes, options }) {
@@ -173,8 +191,8 @@ function writeHeaders(
   const isIpv4 = from.address.length === 4
   let at = 0
   if (from.mac !== null && to.mac !== null) {
-    buffer.set(to.mac, 0)
-    buffer.set(from.mac, 6)
+    copy(to.mac, buffer, 0)
+    copy(from.mac, buffer, 6)
     put16(buffer, 12, isIpv4 ? 0x0800 : 0x86dd)
     at = ETHERNET_BYTES
   }
@@ -183,22 +201,32 @@ function writeHeaders(
     put16(buffer, at + 4, transportBytes)
     buffer[at + 6] = protocol
     buffer[at + 7] = from.hopLimit
-    buffer.set(from.address, at + 8)
-    buffer.set(to.address, at + 24)
+    copy(from.address, buffer, at + 8)
+    copy(to.address, buffer, at + 24)
     return at + 40
   }
   put16(buffer, at, 0x4500)
   put16(buffer, at + 2, 20 + transportBytes)
-  put16(buffer, at + 4, identification)
   // do not fragment
   put16(buffer, at + 6, 0x4000)
   buffer[at + 8] = from.hopLimit
   buffer[at + 9] = protocol
-  put16(buffer, at + 10, 0)
-  buffer.set(from.address, at + 12)
-  buffer.set(to.address, at + 16)
-  put16(buffer, at + 10, checksum(sumOfWords(buffer, at, at + 20, 0)))
+  copy(from.address, buffer, at + 12)
+  copy(to.address, buffer, at + 16)
+  writeIdentification(buffer, at, identification)
   return at + 20
+}
+
+/** Of an IPv4 header whose other fields are there. */
+function writeIdentification(buffer: Uint8Array, at: number, identification: number): void {
+  put16(buffer, at + 4, identification)
+  put16(buffer, at + 10, 0)
+  put16(buffer, at + 10, checksum(sumOfWords(buffer, at, at + 20, 0)))
+}
+
+/** For a few bytes faster than `set`. */
+function copy(from: Uint8Array, to: Uint8Array, at: number): void {
+  for (let i = 0; i < from.length; i++) to[at + i] = from[i]!
 }
 
 /** RFC 9293 and 7323: a SYN has its maximum segment size, and where timestamps are sent SACK and window scale. */
