@@ -1,9 +1,9 @@
 /**
- * Flows that a person stated to be normal → a model that finds them normal, which judges flows with the same peers and services
- * alone (incidents/answers.ts). Runs in a separate process.
+ * Flows that a person answered as normal → a model that finds them normal. It judges only flows with the same peers and services
+ * (incidents/answers.ts). Runs in a separate process.
  *
- * The update is that of `oddflow update --assume-normal`. It is refused where too many of the rows stay novel, too much of what was
- * normal becomes novel, the guard undoes it, a row of an attack becomes normal, or a kind of synthetic attack is found at no size any more.
+ * The update is that of `oddflow update --assume-normal`. It is refused if too many of the rows stay novel, too many normal rows become
+ * novel, the guard undoes it, a row of an attack becomes normal, or a kind of synthetic attack is no longer flagged at any size.
  */
 import { ArgumentError, DataError, type Matrix, matrixOf, plural } from '@oddflow/core'
 import {
@@ -20,11 +20,11 @@ import { type DetectionLimit, findDetectionLimits, hashRows, limitSizeText } fro
 export interface AcceptJob {
   /** The active model, as a file. */
   readonly accept: Uint8Array
-  /** n × D, row-major: stated to be normal. */
+  /** n × D, row-major: answered as normal. */
   readonly rows: Float64Array
-  /** Of the device: rows of its other incidents. */
+  /** Rows of other incidents of the device. */
   readonly others: Float64Array
-  /** Rows that were stated to be of an attack. */
+  /** Rows answered as an attack. */
   readonly attacks: Float64Array
   readonly seed: number
 }
@@ -32,19 +32,19 @@ export interface AcceptJob {
 export interface AcceptedRows {
   /** A model file. */
   readonly file: Uint8Array
-  /** What it changes, in sentences. */
+  /** Its changes, in sentences. */
   readonly changes: readonly string[]
 }
 
-/** Rows are repeated up to this number: each copy is held out in turn, and the others support it. */
+/** Rows are repeated up to this number: each copy is held out in turn and supported by the others. */
 const LEAST_ROWS = 20
 const LEAST_COPIES = 2
-/** An online updater keeps one row in five from learning, and ends a round after this many. */
+/** The online updater keeps one row in five from learning, and ends a round after this number. */
 const LEARNER_ROWS = 100
-/** As `oddflow update` has them. */
+/** As in `oddflow update`. */
 const MOST_NOVEL_SHARE = 0.05
 const MOST_FORGOTTEN_SHARE = 0.05
-/** A limit that grows by more is reported as a loss. */
+/** A detection limit that grows by more is reported. */
 const LATER = 2
 
 /** Throws DataError that says why there is no such model. */

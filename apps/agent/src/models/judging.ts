@@ -1,8 +1,7 @@
 /**
- * JudgingModel: a model in memory, as far as it takes to judge. What updates need stays on disk: it is several times the model. The
- * file of an updated model has the model as it was trained too (`learned.frozen`), which judges beside it as its shadow.
+ * JudgingModel: the part of a model that judges, in memory. The data for updates is several times larger and stays on disk. The file of
+ * an updated model also has the trained one (`learned.frozen`), which judges beside it as its shadow.
  */
-
 import type { FlowContract } from '@oddflow/core'
 import { learnedStateOf, type SavedModel } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
@@ -14,24 +13,23 @@ import type { ModelScope, ScopeRegistry } from './model-scopes.js'
 import type { ModelRecord } from './model-store.js'
 import type { ShadowCounts } from './progress.js'
 
-/**
- * The verdict of the device's own model, else of the base model. Of an updated model the trained one judges too: its verdict is a part of
- * the decision, and where the two differ is counted.
- */
-
 interface RoomDeciderOptions {
   readonly contract: FlowContract
   readonly row: Float64Array
   readonly registry: ScopeRegistry
-  /** Of a device, by its key; undefined where nothing is known of it. */
+  /** By a device's key; undefined for an unknown device. */
   readonly scopeOf: (device: string) => ModelScope | undefined
   readonly localNetworks: readonly Network[]
   readonly base: JudgingModel | null
 }
 
-/** Explainers that are kept; one takes as much as its model. */
+/** Cached explainers; each takes as much memory as its model. */
 const MAXIMUM_EXPLAINERS = 4
 
+/**
+ * The verdict of the device's own model, else of the base model. If the model was updated, the trained one judges too: the decision has
+ * its verdict, and differences are counted.
+ */
 export function createRoomDecider(options: RoomDeciderOptions) {
   const { contract, row, registry, scopeOf, localNetworks } = options
   let { base } = options
@@ -55,7 +53,7 @@ export function createRoomDecider(options: RoomDeciderOptions) {
   return {
     contract,
     row,
-    /** Another base model from now on. */
+    /** Replaces the base model. */
     setBase(model: JudgingModel): void {
       base = model
     },
@@ -113,7 +111,7 @@ export function createJudgingModel({ saved, sha256 }: NamedModel, row: Float64Ar
   return { id: sha256.slice(0, 16), saved: kept, judge: createFlowJudge(kept, row).judge }
 }
 
-/** As it was trained; null of one that has not learnt on. */
+/** The trained model of an updated one; null for a model without updates. */
 export function createShadow(
   { saved }: NamedModel,
   { previous }: ModelRecord,

@@ -3,128 +3,46 @@
  *
  *     rows of a learning device → reservoir → (enough, for long enough) → a process trains → settled? → active → proven?
  *
- * While a device is learning the agent collects its rows, also while its model proves itself. They are dropped when it is ready,
- * or later where its model has not proved itself yet: until then only rows that the model finds normal are collected, and hardly
- * any others. Until a scope has a model, the base model judges, if there is one. Active means written to disk, then used.
- *
- * Reservoirs are bounded by `memoryBytes`: a scope that begins to learn reserves a whole one; those that find none wait, and are
- * counted. Models are bounded by `maximumModels`. There is one training at a time.
- *
- * Time is the packets'. The manager has no clock: `tick` is called every second or so.
+ * The agent collects the rows of a learning device, also while its model proves itself. When the device is watched and its model is
+ * proven, they are dropped; before that, almost only normal rows are added. A scope without a model is judged by the base model, if there
+ * is one. Active means written to disk, then used. There is one training at a time. Time is the packets'.
  */
 import type { FlowContract } from '@oddflow/core'
 import { type FlowRecord, serviceName } from '@oddflow/flows'
 import type { Network } from '@oddflow/program'
 import type { AlertExplainer } from '../alerts/eve.js'
 import type { BudgetSettings, DeviceSettings, LearningSettings } from '../config/settings.js'
-import { createDevice, type Device, isEstablished } from '../devices/device.js'
+import { type Device, isEstablished } from '../devices/device.js'
 import { pairOf } from '../incidents/incident-rows.js'
 import type { Log } from '../log.js'
 import type { Decider } from '../pipeline/counters.js'
 import { createJudgingModel, createRoomDecider, type NamedModel } from './judging.js'
-import { isOfNow, type Learning, type ModelScope, noteOf, ScopeRegistry, setNote } from './model-scopes.js'
+import {
+  isOfNow,
+  type Learning,
+  type ModelScope,
+  mustLearn,
+  noteOf,
+  recallModels,
+  recallRows,
+  ScopeRegistry,
+  setNote,
+} from './model-scopes.js'
 import type { ModelStore } from './model-store.js'
 import {
   createLearningProgress,
   type LearningProgress,
   type ModelsReport,
-  mustLearn,
   reportScope,
   type ScopeReport,
 } from './progress.js'
-import {
-  createRowReservoir,
-  decodeRowReservoir,
-  type ReservoirShape,
-  type RowReservoir,
-  reservoirBytes,
-} from './row-reservoir.js'
+import { createRowReservoir, type ReservoirShape, reservoirBytes } from './row-reservoir.js'
 import { createScopeTrainer, FEWEST_ROWS, type TrainedRows, type TrainingJob } from './train.js'
 import { createScopeUpdater, type LearningJob, type LearntRows } from './update.js'
 
-/**
- * What an earlier run has left in the state folder, taken up again: models that are in force, and rows of those that were
- * learning. Damaged models and those of another feature contract are reported; a watched owner that has no model by that learns again.
- */
-
-/**
- * Of owners that have no model yet. Where the folder of models is gone, watched devices that no other model judges are
- * reported. How many models were damaged; rejects as the store does.
- */
-async function recallModels(
-  registry: ScopeRegistry,
-  store: ModelStore,
-  contract: FlowContract,
-  known: readonly Device[],
-  scopeOf: (device: string) => string,
-  hasBase: boolean,
-  log: Pick<Log, 'warn'>,
-): Promise<number> {
-  const { models, lost, goneFolder } = await store.readAll(log)
-  const unjudged = known.filter(
-    ({ key, state }) =>
-      state === 'watching' && !hasBase && (registry.get(scopeOf(key))?.model ?? null) === null,
-  )
-  if (goneFolder !== null && unjudged.length > 0) {
-    const which = unjudged.length === 1 ? 'one watched device' : `${unjudged.length} watched devices`
-    log.warn(
-      `${goneFolder}: is missing, with the models of ${which}. Until new models are trained, no flows are judged there. Restore the folder, or check "oddflow-agent devices list"`,
-    )
-  }
-  for (const { record, saved, isPrevious } of models) {
-    const of = registry.scope(record.owner)
-    if (of.model !== null) continue
-    if (JSON.stringify(saved.contract) !== JSON.stringify(contract)) {
-      log.warn(`the model of ${record.owner} was made under another feature contract, and is not used`)
-      of.damage = 'lost'
-      continue
-    }
-    registry.putInForce(of, { saved, sha256: record.sha256 }, record)
-    if (isPrevious) of.damage = 'previous'
-  }
-  for (const { owner } of lost) registry.scope(owner).damage = 'lost'
-  return lost.length + models.filter(({ isPrevious }) => isPrevious).length
-}
-
-/**
- * The devices with a model, for when the table of devices is lost: all are watched. Rows on disk do not show which were
- * learning, because watched devices collect rows too.
- */
-export async function devicesOfModels(store: ModelStore, log: Pick<Log, 'warn'>): Promise<Device[]> {
-  const { models, lost } = await store.readAll(log)
-  const devices: Device[] = []
-  for (const { owner, trainedAtMicros } of [...models.map(({ record }) => record), ...lost]) {
-    const device = createDevice(owner, owner, trainedAtMicros)
-    device.state = 'watching'
-    devices.push(device)
-  }
-  return devices
-}
-
-/** Of those devices that learn, and of watched ones whose rows are there still: they were too few when they were judged. */
-async function recallRows(
-  registry: ScopeRegistry,
-  store: ModelStore,
-  shape: ReservoirShape,
-  known: readonly Device[],
-  scopeOf: (device: string) => string,
-  hasBase: boolean,
-  log: Pick<Log, 'warn'>,
-): Promise<void> {
-  for (const device of known) {
-    const of = registry.scope(scopeOf(device.key))
-    const isJudged = device.state === 'ready' || device.state === 'watching'
-    if (of.learning !== null || !registry.hasPlace() || !(isJudged || mustLearn(of, device, hasBase)))
-      continue
-    const decode = (bytes: Uint8Array): RowReservoir => decodeRowReservoir(bytes, shape)
-    const reservoir = await store.readRows(of.name, decode, log)
-    if (reservoir !== null) registry.beginLearning(of, reservoir).isOnDisk = true
-  }
-}
-
 interface LearningLimits {
   readonly rowsPerScope: number
-  /** Of all reservoirs together. */
+  /** Of all reservoirs together; each learning scope reserves one. */
   readonly memoryBytes: number
   readonly trainWithinSeconds: number
   readonly maximumModels: number
@@ -137,7 +55,7 @@ export interface ModelManagerOptions {
   readonly devices: DeviceSettings
   readonly budget: BudgetSettings | null
   readonly limits: LearningLimits
-  /** Judges devices without a model; null if there is no such model. */
+  /** Judges devices without their own model; or null. */
   readonly base: NamedModel | null
   /** Models that were trained elsewhere, by owner. */
   readonly given: ReadonlyMap<string, NamedModel>
@@ -146,7 +64,7 @@ export interface ModelManagerOptions {
   /** null: models stay as they were trained. */
   readonly learning: LearningSettings | null
   readonly learnOn: (job: LearningJob) => Promise<LearntRows>
-  /** Of an owner: rows that a person said to be of an attack. */
+  /** Rows of an owner that a person answered as an attack. */
   readonly attackRows: (owner: string) => readonly Float64Array[]
   readonly seed: number
   readonly oddflowVersion: string
@@ -157,14 +75,14 @@ export interface ModelManagerOptions {
 
 const TICKS_BETWEEN_SAVES = 600
 const TICKS_BETWEEN_SWEEPS = 60
-/** Limits on learning novel flows of a watched device, by time and by rows: each of them was an alert. */
+/** Limits on learning novel flows of a watched device, by time and by rows: each was an alert. */
 const NOVEL_TAKEN_MICROS = 24 * 3_600_000_000
 const ROWS_PER_NOVEL = 50
-/** A device with this many flows may take the place of another. */
+/** A device with this number of flows may take the place of another. */
 const SEEN_FLOWS = 10
 /** Between two lines of the log on devices that wait. */
 const WAITING_TOLD_MICROS = 3_600_000_000
-/** Devices of an owner that learn together and are counted. */
+/** Counted learning devices of a scope. */
 const MAXIMUM_COUNTED = 4096
 
 /** `known`: the devices of an earlier run. Rejects as the store does. */
@@ -182,7 +100,7 @@ export async function openModelManager(
   const hasBase = options.base !== null
   const damaged = await recallModels(registry, store, contract, known, scopeOf, hasBase, faults)
   await recallRows(registry, store, shape, known, scopeOf, hasBase, faults)
-  // how long a device has learned is known before the first packet comes
+  // the learning time of a device is known before the first packet
   for (const { lastSeenMicros } of known) progress.advance(lastSeenMicros)
   return new ModelManager(options, { row, shape, places, registry, progress, damaged })
 }
@@ -190,7 +108,7 @@ export async function openModelManager(
 interface Parts {
   readonly row: Float64Array
   readonly shape: ReservoirShape
-  /** Reservoirs that there is memory for. */
+  /** Number of reservoirs. */
   readonly places: number
   readonly registry: ScopeRegistry
   readonly progress: LearningProgress
@@ -264,7 +182,7 @@ export class ModelManager implements Decider {
     }
   }
 
-  /** A verdict was given on a record of this device, which the table has counted. */
+  /** Takes the verdict on a record of a device, after the table of devices. */
   note(record: FlowRecord, device: Device, novel: boolean): void {
     this.#progress.note(record)
     const of = this.#scopeOf(device.key)
@@ -314,7 +232,7 @@ export class ModelManager implements Decider {
     if (device.state === 'learning' && devices.size < MAXIMUM_COUNTED) devices.add(device.key)
     learning.isDirty = true
     if (record.row !== null) {
-      // of what a watched device does that is new, and was alerted, hardly anything may make its model wider
+      // novel flows of a watched device were alerts: few of them may widen its model
       if (!novel || device.state === 'learning' || isNovelTaken(learning, micros))
         reservoir.add(record.row, record.startMicros, pairOf(record))
       if (noteOf(learning, 'hasModel') === 1) {
@@ -327,7 +245,7 @@ export class ModelManager implements Decider {
     }
   }
 
-  /** Once of each proof. */
+  /** Once for each proof. */
   #warnOfProof(of: ModelScope): void {
     if (of.isBrokenTold || this.#progress.proof(of) !== 'broken') return
     of.isBrokenTold = true
@@ -337,17 +255,17 @@ export class ModelManager implements Decider {
     )
   }
 
-  /** Ends learning where the last device that learned for its scope is watched, or gone, and its model needs no more rows. */
+  /** Ends learning when the last learning device of the scope is watched or gone, and the model needs no more rows. */
   #endWith(of: ModelScope, device: string): void {
     of.learning?.devices.delete(device)
     if (of.learning === null || of.learning.devices.size > 0) return
-    // a model that is updated gets better by that
+    // an updated model improves by its updates
     if (!(this.#updater === null ? this.#progress.isTight(of) : isOfNow(of))) return
     this.#registry.endLearning(of)
     this.#afterSaving((store) => store.removeRows(of.name))
   }
 
-  /** Whether the scope has room to learn, which another one may have to make; it waits where not. */
+  /** Whether the scope has room to learn; another scope may have to make it. Otherwise it waits. */
   #findRoom(of: ModelScope, device: Device): boolean {
     const { log } = this.#options
     const wasWaiting = of.isWaiting
@@ -358,7 +276,7 @@ export class ModelManager implements Decider {
         : this.#registry.whoMakesRoom(of, this.#progress.latestMicros)
     if (giving !== null) {
       const { scope, why } = giving
-      // what a judged one has shown is in its model
+      // a judged scope has its rows in its model
       const waits = scope.learning?.isWatched !== true || scope.model === null
       this.#registry.endLearning(scope)
       scope.isWaiting = waits
@@ -380,7 +298,7 @@ export class ModelManager implements Decider {
     return this.#registry.scope(this.#options.scopeOf(device))
   }
 
-  /** undefined where nothing is known of the device. */
+  /** undefined for an unknown device. */
   #knownScopeOf(device: string): ModelScope | undefined {
     return this.#registry.get(this.#options.scopeOf(device))
   }
@@ -389,14 +307,14 @@ export class ModelManager implements Decider {
     this.#saving = this.#saving.then(() => work(this.#options.store)).catch(() => undefined)
   }
 
-  /** No model is to learn the flows between these addresses (addressPair) that began in this time. */
+  /** Removes the flows between these addresses (addressPair) that began in this time from all rows. */
   unlearn = (pairs: ReadonlySet<number>, fromMicros: number, toMicros: number): void => {
     for (const { learning } of this.#registry.all())
       if (learning !== null && learning.reservoir.removeFlows(pairs, fromMicros, toMicros) > 0)
         learning.isDirty = true
   }
 
-  /** Whether the device's model has shown that it keeps its promise, or was judged (progress.ts); null where that is not asked of it. */
+  /** Whether the device's model is proven, or was judged (progress.ts); null if it needs no proof. */
   isProven = (device: string): boolean | null => {
     const of = this.#knownScopeOf(device)
     if (of === undefined) return false
@@ -411,17 +329,17 @@ export class ModelManager implements Decider {
     const of = this.#knownScopeOf(device)
     if (this.#hasBase || (of?.model ?? null) !== null) return true
     if (of === undefined || of.learning === null || of.damage !== null) return false
-    // one of too few flows by its contacts alone, as it was said when it became ready; of one that has enough no model could be made
+    // with too few flows a device is judged by its contacts only; with enough flows, no model could be made
     return this.#progress.isJudged(of.learning) && of.learning.reservoir.count < FEWEST_ROWS
   }
 
-  /** The packets' clock was set by so much: no scope has learned for longer or shorter. */
+  /** The packets' clock was set: learning times must not change. */
   clockSet(byMicros: number): void {
     this.#steadyMicros -= byMicros
     this.#progress.clockSet(byMicros)
     this.#waitingToldMicros += byMicros
     for (const of of this.#registry.all()) {
-      // the same record: an update that is under way knows by it that nothing has changed
+      // changes the record in place: a running update compares it
       const record = of.record as { trainedAtMicros: number } | null
       if (record !== null) record.trainedAtMicros += byMicros
       if (of.learning === null) continue
@@ -433,29 +351,29 @@ export class ModelManager implements Decider {
     }
   }
 
-  /** Packets have come up to this time. */
+  /** Packets came up to this time. */
   advance(nowMicros: number): void {
     this.#progress.advance(nowMicros)
   }
 
-  /** The table knows a device no more. */
+  /** The table of devices has dropped a device. */
   forget = (device: string): void => {
     const of = this.#registry.get(device)
     if (of !== undefined) this.#forget(of)
   }
 
-  /** Scopes of devices go with their device; groups stay. */
+  /** Scopes of devices are removed with the device; groups stay. */
   #forget(of: ModelScope): void {
     if (this.#options.scopeOf(of.name) !== of.name || this.#options.given.has(of.name)) return
     const isKept = of.record !== null || of.learning?.isOnDisk === true || of.damage !== null
     this.#updater?.rows.drop(of.name)
     this.#trainer.failures.delete(of.name)
     this.#registry.remove(of)
-    // of a flood of addresses there is nothing
+    // addresses of a flood have no files
     if (isKept) this.#afterSaving((store) => store.remove(of.name))
   }
 
-  /** Begins a training or an update where one is due and none is under way. */
+  /** Begins a training or an update if one is due and none is running. */
   trainDue(): void {
     const updater = this.#updater
     if (this.#working !== null || (this.#registry.learners === 0 && updater === null)) return
@@ -510,7 +428,7 @@ export class ModelManager implements Decider {
     return null
   }
 
-  /** Keeps what was learned; to be called now and then, and at the end. */
+  /** Saves the rows; to be called now and then, and at the end. */
   save(): Promise<void> {
     this.#saving = this.#saving
       .then(() => this.#saveRows())
@@ -528,7 +446,7 @@ export class ModelManager implements Decider {
         learning.isOnDisk = true
         await this.#options.store.writeRows(name, learning.reservoir.encode())
       } catch (error) {
-        // to be kept the next time, whether more comes or not
+        // the next save retries
         learning.isDirty = true
         throw error
       }
@@ -539,13 +457,13 @@ export class ModelManager implements Decider {
     return [...this.#registry.all()].map((of) => reportScope(of, this.#progress))
   }
 
-  /** Of the scope that a device has; null where nothing is known of it. */
+  /** The scope of a device; null for an unknown device. */
   scopeReport = (device: string): ScopeReport | null => {
     const of = this.#knownScopeOf(device)
     return of === undefined ? null : reportScope(of, this.#progress)
   }
 
-  /** Why scopes that learn have no model of their last training, and how many wait for a place to learn. */
+  /** Failed trainings of learning scopes, and the number of scopes that wait for a place. */
   warnings(): readonly string[] {
     const [first, ...others] = [...this.#trainer.failures]
       .filter(([name]) => (this.#registry.get(name)?.learning ?? null) !== null)
@@ -574,7 +492,7 @@ export class ModelManager implements Decider {
     }
   }
 
-  /** Ends when no training is under way. */
+  /** Resolves when no training is running. */
   async idle(): Promise<void> {
     await this.#working
   }

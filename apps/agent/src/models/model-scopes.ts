@@ -1,16 +1,15 @@
-import { ArgumentError, OddFlowError } from '@oddflow/core'
+import { ArgumentError, type FlowContract, OddFlowError } from '@oddflow/core'
 import type { FurtherRoutes } from '../devices/control-socket.js'
-import { isRandomised } from '../devices/device.js'
+import { createDevice, type Device, isRandomised } from '../devices/device.js'
+import type { Log } from '../log.js'
 import { createJudgingModel, createShadow, type JudgingModel, type NamedModel } from './judging.js'
 import type { ModelManager } from './model-manager.js'
-import type { ModelRecord } from './model-store.js'
-import type { RowReservoir } from './row-reservoir.js'
-
-/** Requests about models on the control socket: `/models`. */
+import type { ModelRecord, ModelStore } from './model-store.js'
+import { decodeRowReservoir, type ReservoirShape, type RowReservoir } from './row-reservoir.js'
 
 /**
- * GET lists the owners; POST `{ rollback: [owner, …] }` goes back, and says of each why not, or null. Rejects where what
- * is asked for is no list, or none of it can be kept.
+ * `/models` of the control socket. GET lists the owners; POST `{ rollback: [owner, …] }` rolls back, and answers with null or the reason
+ * for each. Rejects if the body is invalid, or if no rollback can be written.
  */
 export function modelRoutes(room: ModelManager): FurtherRoutes {
   return {
@@ -26,7 +25,7 @@ export function modelRoutes(room: ModelManager): FurtherRoutes {
         try {
           results.push({ owner, refused: await room.rollback(owner) })
         } catch (error) {
-          // one that cannot be kept undoes no other
+          // a failure does not stop the others
           if (!(error instanceof OddFlowError)) throw error
           failures.push(error)
           results.push({ owner, refused: error.message })
@@ -38,69 +37,61 @@ export function modelRoutes(room: ModelManager): FurtherRoutes {
   }
 }
 
-/**
- * ScopeRegistry: the known scopes (a device, a group, or all), their active models, and which of them learn.
- *
- * A scope that learns reserves a whole reservoir, of at most `places`; models are at most `maximumModels`, those to come included. A scope
- * that finds no room waits, or takes the place of one that is judged already, came and went within an hour, was idle for a day, or has
- * a private (randomised) address where its own is public.
- */
-
-/** What an owner shows while it learns. */
+/** What a scope has shown while it learns. */
 export interface Learning {
   readonly reservoir: RowReservoir
-  /** Those of its devices that learn, as far as they are counted. */
+  /** Its learning devices, up to a limit. */
   readonly devices: Set<string>
-  /** Its devices are watched or wait for approval, and their normal flows tighten its promise. */
+  /** None of its devices learns any more: only normal flows are collected, to tighten its promise. */
   isWatched: boolean
-  /** Something came since it was kept. */
+  /** Changed since it was saved. */
   isDirty: boolean
-  /** Its rows were kept. */
+  /** Its rows were saved. */
   isOnDisk: boolean
 }
 
 export interface ModelScope {
   readonly name: string
   model: JudgingModel | null
-  /** As it was trained, of one that has learnt on. */
+  /** The trained model, if the active one was updated. */
   shadow: JudgingModel | null
-  /** null where the model was given, or there is none. */
+  /** null if there is no model, or it was given. */
   record: ModelRecord | null
   learning: Learning | null
   isWaiting: boolean
-  /** The last training, where it was refused; null after one that was accepted. */
+  /** The last training if it was refused, else null. */
   refused: { readonly rows: number; readonly unsettledShare: number } | null
-  /** What became of the model that was found damaged at the start: the one before it judges, or none until it has learnt again. */
+  /** The model was damaged at the start: `previous` judges instead, or none until it is retrained. */
   damage: 'previous' | 'lost' | null
   /** The broken proof of the active model was reported. */
   isBrokenTold: boolean
 }
 
-/** Numbers of a learning owner that are kept with its rows. */
+/** Numbers of a learning scope that are saved with its rows. */
 type LearningNote =
   | 'firstMicros'
-  // when the device that it began with was first seen
+  // when its first device was first seen
   | 'seenMicros'
   | 'lastMicros'
   | 'flows'
   | 'nextFlows'
   | 'hasModel'
-  // since its model is active: scored flows, and novel ones among them
+  // scored flows since its model is active, and the novel ones of them
   | 'provingFlows'
   | 'provingNovel'
-  // novel flows of watched devices that were learnt, and when the last was
+  // learned novel flows of watched devices, and the time of the last one
   | 'novelTaken'
   | 'novelTakenMicros'
-  // 1 since it was judged with what it had shown
+  // 1 after a training at the end of judgeHours
   | 'judged'
 
 const HOUR_MICROS = 3_600_000_000
-/** One that was seen for less than an hour is gone after so long. */
+/** A scope that was seen for less than an hour is gone after this time. */
 const GONE_MICROS = HOUR_MICROS / 6
-/** Any is after so long. */
+/** Any other scope is idle after this time. */
 const IDLE_MICROS = 24 * HOUR_MICROS
 
-/** 0 where there is none. */
+/** 0 if there is none. */
 export function noteOf({ reservoir }: Learning, name: LearningNote): number {
   return reservoir.notes.get(name) ?? 0
 }
@@ -114,6 +105,13 @@ export function isOfNow({ model, learning }: ModelScope): boolean {
   return model !== null && (learning === null || noteOf(learning, 'hasModel') === 1)
 }
 
+/**
+ * ScopeRegistry: the known scopes (a device, a group, or all), their active models, and which of them learn.
+ *
+ * A learning scope reserves one of `places` reservoirs; there are at most `maximumModels` models, future ones included. A scope without
+ * room waits, or takes the place of one that is judged already, came and went within an hour, was idle for a day, or has a private
+ * (randomised) address while its own is public.
+ */
 export class ScopeRegistry {
   learners = 0
   models = 0
@@ -124,8 +122,8 @@ export class ScopeRegistry {
   readonly #row: Float64Array
 
   /**
-   * @param places - reservoirs that there is memory for.
-   * @param row - from which all models judge.
+   * @param places - number of reservoirs.
+   * @param row - the row that all models judge.
    */
   constructor(places: number, maximumModels: number, row: Float64Array) {
     this.#places = places
@@ -137,7 +135,7 @@ export class ScopeRegistry {
     return this.#scopes.get(name)
   }
 
-  /** Made where there is none. */
+  /** Creates a missing scope. */
   scope(name: string): ModelScope {
     const known = this.#scopes.get(name)
     if (known !== undefined) return known
@@ -182,7 +180,7 @@ export class ScopeRegistry {
     return this.#byId.get(id)
   }
 
-  /** Whether there is memory for one more that learns. */
+  /** Whether there is memory for one more learning scope. */
   hasPlace(): boolean {
     return this.learners < this.#places
   }
@@ -192,9 +190,9 @@ export class ScopeRegistry {
     return this.hasPlace() && (model !== null || this.models + this.learners < this.#maximumModels)
   }
 
-  /** The scope that has to give its place to this one, and why; null where there is none. */
+  /** The scope that must give its place to this one, and why; or null. */
   whoMakesRoom(of: ModelScope, nowMicros: number): { scope: ModelScope; why: string } | null {
-    // a model that stays makes no room for another one
+    // a scope that keeps its model makes no room for another
     const mustFree = of.model === null && this.models + this.learners >= this.#maximumModels
     let found: { scope: ModelScope; why: string; rank: number; lastMicros: number } | null = null
     for (const scope of this.#scopes.values()) {
@@ -240,10 +238,7 @@ function whyGivesPlace(
   return isRandomised(name) && !isRandomised(to.name) ? [3, 'its address is a private one'] : null
 }
 
-/**
- * Whose model judges a device: its own, its group's, or the one of all. A scope is named by the device's key, by the group, or `all`;
- * devices of no group are `other`.
- */
+/** A scope is named by the device's key, by the group (`other` without one), or `all`. */
 export type ModelsPer = 'device' | 'group' | 'all'
 
 export const NO_GROUP = 'other'
@@ -251,11 +246,11 @@ export const EVERYONE = 'all'
 
 export interface ScopeRule {
   readonly per: ModelsPer
-  /** Devices' keys by the name of their group; empty but for `group`. */
+  /** Devices' keys by the name of their group; empty unless `per` is group. */
   readonly groups: ReadonlyMap<string, readonly string[]>
 }
 
-/** The owner of a device. */
+/** The name of a device's scope. */
 export function createScopeOf({ per, groups }: ScopeRule): (device: string) => string {
   if (per === 'device') return (device) => device
   if (per === 'all') return () => EVERYONE
@@ -272,4 +267,93 @@ export function createGroupOf(groups: ScopeRule['groups']): (device: string) => 
 /** Without an extension. */
 export function scopeFileName(per: ModelsPer, owner: string): string {
   return `${per}-${owner.replaceAll(':', '-')}`
+}
+
+/** Whether the rows of a device are for its scope's model. @param hasBase - whether a model judges devices without their own model. */
+export function mustLearn(
+  { name, model, record, damage }: ModelScope,
+  device: Device,
+  hasBase: boolean,
+): boolean {
+  if (device.state !== 'learning') {
+    // without a model nothing would judge it
+    return device.state !== 'paused' && model === null && (damage === 'lost' || !hasBase)
+  }
+  // a model improves until its device is watched
+  if (model === null || (record !== null && name === device.key)) return true
+  const { learningSinceMicros, firstSeenMicros } = device
+  const trainedAt = record?.trainedAtMicros ?? Number.NEGATIVE_INFINITY
+  return learningSinceMicros > firstSeenMicros && learningSinceMicros >= trainedAt
+}
+
+/**
+ * Loads the models of an earlier run for scopes without a given one. Resolves to the number of damaged ones; rejects as the store does.
+ * Damaged models, those of another feature contract, and a missing folder with models of watched devices are reported.
+ */
+export async function recallModels(
+  registry: ScopeRegistry,
+  store: ModelStore,
+  contract: FlowContract,
+  known: readonly Device[],
+  scopeOf: (device: string) => string,
+  hasBase: boolean,
+  log: Pick<Log, 'warn'>,
+): Promise<number> {
+  const { models, lost, goneFolder } = await store.readAll(log)
+  const unjudged = known.filter(
+    ({ key, state }) =>
+      state === 'watching' && !hasBase && (registry.get(scopeOf(key))?.model ?? null) === null,
+  )
+  if (goneFolder !== null && unjudged.length > 0) {
+    const which = unjudged.length === 1 ? 'one watched device' : `${unjudged.length} watched devices`
+    log.warn(
+      `${goneFolder}: is missing, with the models of ${which}. Until new models are trained, no flows are judged there. Restore the folder, or check "oddflow-agent devices list"`,
+    )
+  }
+  for (const { record, saved, isPrevious } of models) {
+    const of = registry.scope(record.owner)
+    if (of.model !== null) continue
+    if (JSON.stringify(saved.contract) !== JSON.stringify(contract)) {
+      log.warn(`the model of ${record.owner} was made under another feature contract, and is not used`)
+      of.damage = 'lost'
+      continue
+    }
+    registry.putInForce(of, { saved, sha256: record.sha256 }, record)
+    if (isPrevious) of.damage = 'previous'
+  }
+  for (const { owner } of lost) registry.scope(owner).damage = 'lost'
+  return lost.length + models.filter(({ isPrevious }) => isPrevious).length
+}
+
+/** The devices with a model, for a lost table of devices. All are watched: rows on disk do not show which were learning. */
+export async function devicesOfModels(store: ModelStore, log: Pick<Log, 'warn'>): Promise<Device[]> {
+  const { models, lost } = await store.readAll(log)
+  const devices: Device[] = []
+  for (const { owner, trainedAtMicros } of [...models.map(({ record }) => record), ...lost]) {
+    const device = createDevice(owner, owner, trainedAtMicros)
+    device.state = 'watching'
+    devices.push(device)
+  }
+  return devices
+}
+
+/** Loads the rows of an earlier run: of learning devices, and of watched ones that had too few for a proven model. */
+export async function recallRows(
+  registry: ScopeRegistry,
+  store: ModelStore,
+  shape: ReservoirShape,
+  known: readonly Device[],
+  scopeOf: (device: string) => string,
+  hasBase: boolean,
+  log: Pick<Log, 'warn'>,
+): Promise<void> {
+  for (const device of known) {
+    const of = registry.scope(scopeOf(device.key))
+    const isJudged = device.state === 'ready' || device.state === 'watching'
+    if (of.learning !== null || !registry.hasPlace() || !(isJudged || mustLearn(of, device, hasBase)))
+      continue
+    const decode = (bytes: Uint8Array): RowReservoir => decodeRowReservoir(bytes, shape)
+    const reservoir = await store.readRows(of.name, decode, log)
+    if (reservoir !== null) registry.beginLearning(of, reservoir).isOnDisk = true
+  }
 }

@@ -1,12 +1,12 @@
 /**
- * ModelStore: models and rows of scopes in the state folder, each file whole or as it was.
+ * ModelStore: models and rows of scopes in the state folder.
  *
- *     models/OWNER.json              which model is in force, which one was before, and where they came from; with a copy
+ *     models/OWNER.json              a record of the active and the previous model; with a copy
  *     models/OWNER-SHA256….oddflow   model files, named by the first 16 digits of their SHA-256
- *     models/OWNER.rows              what a learning scope has shown (row-reservoir.ts)
+ *     models/OWNER.rows              rows of a learning scope (row-reservoir.ts)
  *
- * A model is written first and named by the record after, so a kill at any moment leaves the old model or the new one. A model that is
- * damaged or gone is replaced by the one before it; where that is no better, the scope has lost its model.
+ * A model is written before its record, so a kill at any moment leaves the old model or the new one. A damaged or missing model is
+ * replaced by the previous one; if that is unusable too, the scope has lost its model.
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
@@ -36,20 +36,20 @@ const VERSION = 1
 const sha256 = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/))
 const whole = v.pipe(v.number(), v.safeInteger())
 
-/** How a model came about, and the numbers that it was accepted by. */
+/** The origin of a model, and the numbers of its acceptance. */
 const RecordSchema = v.object({
   owner: v.pipe(v.string(), v.regex(/^[0-9a-z:.-]{1,64}$/)),
   /** SHA-256 of the active file. */
   sha256,
-  /** To which `models rollback` goes: the model before, or the trained one of an updated one; null where there is none. */
+  /** For `models rollback`: the model before, or the trained one of an updated one; or null. */
   previous: v.nullable(sha256),
   source: v.picklist(['trained', 'learnt-on']),
-  /** It is updated no more: a person went back to it over what was learned. Older records have no such key. */
+  /** Never updated again: a person rolled an update back. Older records have no such key. */
   pinned: v.optional(v.boolean(), false),
   /** Rows of its training, and rows learned since. */
   rows: whole,
   unsettledShare: v.number(),
-  /** Time of the packets then. */
+  /** Time of the packets at its training. */
   trainedAtMicros: whole,
 })
 export type ModelRecord = Readonly<v.InferOutput<typeof RecordSchema>>
@@ -73,9 +73,9 @@ export interface KeptModel {
 
 interface KeptModels {
   readonly models: readonly KeptModel[]
-  /** Owners that had a model, of which nothing is whole. */
+  /** Owners without a usable model. */
   readonly lost: readonly ModelRecord[]
-  /** Path of the folder where it is not there; null where it is. */
+  /** Path of a missing folder, else null. */
   readonly goneFolder: string | null
 }
 
@@ -111,8 +111,7 @@ export class ModelStore {
     await this.#removeUnnamed(record)
   }
 
-  /** Swaps the active and the previous model; null if there is no previous one. Rejects where that cannot
-   * be kept: then the record is as it was. */
+  /** Swaps the active and the previous model; null if there is no previous one. Rejects if the record cannot be written. */
   async rollback(owner: string): Promise<KeptModel | null> {
     const record = await this.#readRecord(owner)
     if (record === null || record.previous === null) return null
@@ -130,7 +129,7 @@ export class ModelStore {
     return { ...kept, record: back }
   }
 
-  /** The file that a record names. Rejects where it is not there or damaged. */
+  /** The file that a record names. Rejects if it is missing or damaged. */
   async readFile(record: ModelRecord): Promise<Uint8Array> {
     const name = this.#modelName(record)
     const bytes = await this.#files.read(join(this.#folder, name))
@@ -153,7 +152,7 @@ export class ModelStore {
     }
   }
 
-  /** null where there are none, or none that `decode` takes, which is reported. */
+  /** null if there are none; damaged ones are reported. */
   readRows<T>(owner: string, decode: (bytes: Uint8Array) => T, log: Warner): Promise<T | null> {
     return readBytesOrSetAside(this.#files, this.#rowsPath(owner), decode, log)
   }
@@ -183,7 +182,7 @@ export class ModelStore {
     return (await this.#files.isFolder(this.#folder)) === true ? this.#files.list(this.#folder) : []
   }
 
-  /** A link that somebody has put there meanwhile is not followed. */
+  /** Does not follow a link that replaced the folder. */
   async #makeOwnFolder(): Promise<void> {
     if ((await this.#files.isFolder(this.#folder)) === false) {
       throw new FileError(
@@ -231,7 +230,7 @@ export class ModelStore {
     }
   }
 
-  /** A text is why it cannot be used. Rejects where the process has too many files open. */
+  /** A text says why it is unusable. Rejects if the process has too many open files. */
   async #tryModel(record: ModelRecord): Promise<KeptModel | string> {
     try {
       return await this.#readModel(record)
@@ -284,7 +283,7 @@ export class ModelStore {
       const found = await (mends ? readTwice : lookAtTwice)(files, path, decodeRecord)
       const record = valueOrWarn(found, path, 'the active model is unknown', log)
       if (record === null) continue
-      // an owner of another kind: its models are kept for when they are asked for again
+      // an owner of another kind (models.per): its models are kept for later
       if (`${this.#nameOf(record.owner)}.json` !== name) continue
       const kept = await this.#wholeModel(record, log, mends)
       if (kept === null) lost.push(record)

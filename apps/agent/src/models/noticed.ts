@@ -1,6 +1,6 @@
 /**
- * What a model would notice, for people: the smallest synthetic attack of each kind that it flags (docs/detection-limits.md), found by a process
- * of its own when a person asks, one model at a time, and remembered.
+ * The smallest synthetic attack of each kind that a model flags (docs/detection-limits.md). A separate process finds it when a person
+ * asks, one model at a time; the results are cached.
  */
 import { decodeModelFile, encodeModelFile } from '@oddflow/detectors'
 import { findDetectionLimits, limitText } from '@oddflow/program'
@@ -22,7 +22,7 @@ export function noticedBy({ notice, threshold }: NoticeJob): Noticed[] {
 
 const MAXIMUM_KNOWN = 64
 
-/** By the key of a device; null where no model judges it. */
+/** By the key of a device; null if no model judges it. */
 export type NoticedOf = (device: string) => Promise<readonly Noticed[] | null>
 
 export function createNoticedOf(

@@ -1,23 +1,20 @@
 /**
- * How far a scope has learned: the rate that its threshold is to keep, the rows that this takes, and whether a training is due.
+ * The progress of a learning scope: the false positive rate of its threshold, the rows that this needs, and whether a training is due.
  * Time is the packets'.
  *
- * The rate is the alert budget's over the scope's own flows a day (times its devices; over the network's flows where the budget is the
- * network's); without a budget that of one false alert a day of each device, and 1 % at most. Enough rows are those that the threshold
- * needs to keep its promise (rowsToLearn), or as many as there is room for.
+ * The rate is the alert budget divided by the flows per day of the scope (or of the network); without a budget, one false alert per day
+ * and device, and at most 1 %. Enough rows are those that the threshold needs to keep this rate (rowsToLearn), or the maximum.
  *
- * Rows held out of a training come from the same minutes as those that it learns. So a model proves itself by as many later flows as
- * were enough to train: no larger share of them may be novel than it promises, or one of any number. Otherwise it is trained again
- * with all rows.
+ * Rows held out of a training come from the same minutes as the others, so a model must prove itself on the same number of later flows:
+ * the novel share must not exceed its promise (one novel flow is always allowed). Otherwise it is retrained with all rows.
  *
- * A device of few flows would take weeks for that. After `judgeHours` a model is made of FEWEST_ROWS rows or more, and another one each
- * time there are half as many again, until there are enough.
+ * A device with few flows would take weeks. After `judgeHours` a model is trained from FEWEST_ROWS rows or more, and again each time
+ * there are half as many more, until there are enough.
  */
 import type { FlowContract } from '@oddflow/core'
 import { budgetRate, type Threshold } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
 import type { BudgetSettings, DeviceSettings } from '../config/settings.js'
-import type { Device } from '../devices/device.js'
 import type { OwnModel } from '../page/api.js'
 import type { Metric } from '../pipeline/environment.js'
 import { isOfNow, type Learning, type ModelScope, noteOf } from './model-scopes.js'
@@ -28,10 +25,10 @@ export type LearningProgress = ReturnType<typeof createLearningProgress>
 /** `open`: more flows are needed. */
 type Proof = 'open' | 'kept' | 'broken'
 
-/** Where no budget says otherwise, as `oddflow train`. */
+/** Without a budget, as in `oddflow train`. */
 const FALSE_POSITIVE_RATE = 0.01
 const FALSE_ALERTS_PER_DAY = 1
-/** Of the rows of a judged owner's model, with which another one is made. */
+/** Growth of the rows after which a judged scope gets another model. */
 const MORE_ROWS = 1.5
 const MICROS_PER_HOUR = 3_600_000_000
 const MICROS_PER_DAY = 24 * MICROS_PER_HOUR
@@ -68,19 +65,19 @@ export function createLearningProgress(
     learning.reservoir.count >= rowsFor(learning)
   /** Flows of a proof. */
   const provesAfter = (learning: Learning): number => Math.max(learnFlows, rowsFor(learning))
-  /** What the flows say that came after the model of one that learns. */
+  /** Whether the flows since the model is active keep its promise. */
   const proof = ({ learning, model }: ModelScope): Proof => {
     if (learning === null || model === null) return 'open'
     const flows = noteOf(learning, 'provingFlows')
     if (flows < provesAfter(learning)) return 'open'
-    // one of any number may be chance
+    // a single one may be chance
     const most = Math.max(1, promisedShare(model.saved.threshold) * flows)
     return noteOf(learning, 'provingNovel') <= most ? 'kept' : 'broken'
   }
   /** `judgeHours` are over. */
   const isOverdue = (learning: Learning): boolean =>
     latestMicros - noteOf(learning, 'firstMicros') >= Math.max(learnHours, judgeHours) * MICROS_PER_HOUR
-  /** Its model has proved itself, and is of as many rows as its promise takes. */
+  /** Its model is proven, and was trained from enough rows. */
   const isTight = (of: ModelScope): boolean => {
     const { learning } = of
     if (learning === null || !isOfNow(of)) return false
@@ -94,12 +91,12 @@ export function createLearningProgress(
       network.flows++
       network.firstMicros = Math.min(network.firstMicros, record.startMicros)
     },
-    /** The packets' clock was set by so much. */
+    /** The packets' clock was set. */
     clockSet(byMicros: number): void {
       latestMicros += byMicros
       network.firstMicros += byMicros
     },
-    /** Packets have come up to this time. */
+    /** Packets came up to this time. */
     advance(nowMicros: number): void {
       latestMicros = Math.max(latestMicros, nowMicros)
     },
@@ -127,33 +124,16 @@ export function createLearningProgress(
       return isOfNow(of) ? proof(of) === 'broken' : isEnough(learning)
     },
     isOverdue,
-    /** It was judged with what it has shown, or has shown too little for a model. */
+    /** It was trained at the end of judgeHours, or had too few rows for that. */
     isJudged: (learning: Learning): boolean =>
       noteOf(learning, 'judged') === 1 || (isOverdue(learning) && learning.reservoir.count < FEWEST_ROWS),
     isTight,
   }
 }
 
-/** The share of normal flows that may be novel: what was asked for, or what the rows allow. */
+/** The share of normal flows that may be flagged: as requested, or what the rows allow. */
 export function promisedShare({ falsePositiveRate, calibration }: Threshold): number {
   return Math.max(falsePositiveRate, calibration.bound)
-}
-
-/** Whether the rows of a device make its owner's model. @param hasBase - whether a model judges those without one of their own. */
-export function mustLearn(
-  { name, model, record, damage }: ModelScope,
-  device: Device,
-  hasBase: boolean,
-): boolean {
-  if (device.state !== 'learning') {
-    // else nothing would judge it, or not what did before
-    return device.state !== 'paused' && model === null && (damage === 'lost' || !hasBase)
-  }
-  // what a device shows until it is watched makes its model better
-  if (model === null || (record !== null && name === device.key)) return true
-  const { learningSinceMicros, firstSeenMicros } = device
-  const trainedAt = record?.trainedAtMicros ?? Number.NEGATIVE_INFINITY
-  return learningSinceMicros > firstSeenMicros && learningSinceMicros >= trainedAt
 }
 
 function perDay(flows: number, micros: number): number {
@@ -161,25 +141,20 @@ function perDay(flows: number, micros: number): number {
 }
 
 /**
- * The report on models made by the agent: for `models list`, `devices list`, the counters and the metrics. Plain
- * data of numbers and names; `reportScope` makes the part on one owner.
- */
-
-/**
- * What the page shows of a scope (page/api.ts), and how far its learning is. Of one that learns, `rows` are those in its reservoir
- * and `rowsNeeded` those that its threshold needs; of another, `rows` are those of its model and `rowsNeeded` is null.
+ * A scope for the page (page/api.ts), `models list`, `devices list` and the metrics. While it learns, `rows` are those in its reservoir
+ * and `rowsNeeded` those that its threshold needs; otherwise `rows` are those of its model and `rowsNeeded` is null.
  */
 export interface ScopeReport extends OwnModel {
   /** Flows seen while learning. */
   readonly flows: number
-  /** The result of the training of the active model; null without one. `refused` has the result of a refused training. */
+  /** From the training of the active model; null without one. */
   readonly unsettledShare: number | null
 }
 
 export interface ModelsReport {
   readonly owners: { readonly waiting: number; readonly learning: number; readonly withModel: number }
-  readonly trainings: TrainingCounts
-  /** null where models do not learn on. */
+  readonly trainings: Readonly<Record<'accepted' | 'unsettled' | 'failed', number>>
+  /** null without learning.online. */
   readonly learning: OnlineReport | null
   readonly reservoirBytes: number
   readonly reservoirBytesMaximum: number
@@ -213,23 +188,16 @@ export const LEARNING_METRICS: readonly Metric<OnlineReport>[] = [
   ],
 ]
 
-type TrainingCounts = Readonly<Record<'accepted' | 'unsettled' | 'failed', number>>
-
 export interface OnlineReport {
-  /** Of watched devices, by what became of them; `refused` were in rounds that the guard had undone. */
-  readonly rows: {
-    readonly learnt: number
-    readonly heldBack: number
-    readonly disregarded: number
-    readonly refused: number
-    readonly overBudget: number
-    readonly crowded: number
-  }
-  readonly rounds: { readonly accepted: number; readonly refused: number; readonly failed: number }
+  /** Of watched devices, by fate; `refused` were in rounds that the guard undid. */
+  readonly rows: Readonly<
+    Record<'learnt' | 'heldBack' | 'disregarded' | 'refused' | 'overBudget' | 'crowded', number>
+  >
+  readonly rounds: Readonly<Record<'accepted' | 'refused' | 'failed', number>>
   readonly shadow: ShadowCounts
 }
 
-/** Scored flows of owners whose model has learnt on, by whether it and the model as it was trained find them novel. */
+/** Scored flows of scopes with an updated model, by the verdicts of the updated and the trained model. */
 export type ShadowCounts = Readonly<Record<'bothNormal' | 'bothNovel' | 'onlyNow' | 'onlyTrained', number>>
 
 export function reportScope(of: ModelScope, progress: LearningProgress): ScopeReport {

@@ -1,10 +1,9 @@
 /**
- * RowReservoir: a uniform sample of a scope's feature rows, in the order in which they came, and the services of its flows of one packet.
+ * RowReservoir: a uniform sample of a scope's feature rows, in their order of arrival, and the services of its flows of one packet.
  *
- * Vitter, "Random sampling with a reservoir" (ACM TOMS 11, 1985), Algorithm R. Chance is a function of the seed and the row's number
- * alone, so a reservoir that was saved and read continues as before. Places grow by doubling up to `capacity`. A row is D float64
- * numbers, the number of its arrival, and of its flow the start and the pair of addresses: 8(D + 3) bytes. The file is safetensors with
- * a checksum.
+ * Vitter, "Random sampling with a reservoir" (ACM TOMS 11, 1985), Algorithm R. Random numbers depend on the seed and the row's number
+ * only, so a saved reservoir continues as before. A row is D float64 numbers, its number, and the start and the pair of addresses of its
+ * flow: 8(D + 3) bytes. The file is safetensors with a checksum.
  */
 import {
   crc32,
@@ -19,28 +18,7 @@ import {
 } from '@oddflow/core'
 import { MAXIMUM_SERVICES } from '@oddflow/flows'
 
-export interface RowReservoir {
-  /** Takes D numbers, which are copied or let go. @param pair - of the flow's addresses (addressPair) */
-  add(row: Float64Array, startMicros?: number, pair?: number): void
-  /** Takes out rows of flows between these addresses that began in this time: as if they had never come, but for `seen`. Returns how many. */
-  removeFlows(pairs: ReadonlySet<number>, fromMicros: number, toMicros: number): number
-  /** The packets' clock was set by so much. */
-  clockSet(byMicros: number): void
-  /** A flow of one packet to this service. */
-  addOnePacket(service: string): void
-  /** n × D, a copy, in the order of their coming. */
-  rows(): Matrix
-  onePacketRule(): OnePacketRule
-  /** n. */
-  readonly count: number
-  /** Rows that it is a sample of. */
-  readonly seen: number
-  /** That its rows take now. */
-  readonly bytes: number
-  /** Numbers that are kept with it, and stay with it in a file. */
-  readonly notes: Map<string, number>
-  encode(): Uint8Array
-}
+export type RowReservoir = ReturnType<typeof reservoirOf>
 
 export interface ReservoirShape {
   /** D. */
@@ -52,11 +30,10 @@ export interface ReservoirShape {
 const FIRST_ROWS = 32
 const KIND = 'oddflow-rows'
 
-/** Bytes that a reservoir's rows take at most. */
-export function reservoirBytes({
-  dimension,
-  capacity,
-}: Pick<ReservoirShape, 'dimension' | 'capacity'>): number {
+type RowShape = Pick<ReservoirShape, 'dimension' | 'capacity'>
+
+/** Maximum size of a reservoir's rows. */
+export function reservoirBytes({ dimension, capacity }: RowShape): number {
   return 8 * (dimension + 3) * capacity
 }
 
@@ -74,22 +51,20 @@ export function createRowReservoir(shape: ReservoirShape): RowReservoir {
   })
 }
 
-/** A number of each row. */
+/** Numbers of each row. */
 const COLUMNS = ['numbers', 'starts', 'pairs'] as const
 
-interface Contents {
+interface Contents extends Record<'rows' | (typeof COLUMNS)[number], Float64Array> {
   count: number
+  /** Rows that it is a sample of. */
   seen: number
-  rows: Float64Array
-  numbers: Float64Array
-  starts: Float64Array
-  pairs: Float64Array
   onePacketFlows: number
   readonly services: Map<string, number>
+  /** Numbers that are saved with it. */
   readonly notes: Map<string, number>
 }
 
-function reservoirOf({ dimension, capacity, seed }: ReservoirShape, contents: Contents): RowReservoir {
+function reservoirOf({ dimension, capacity, seed }: ReservoirShape, contents: Contents) {
   const rng = createRng(seed)
   const placeFor = (): number => {
     if (contents.count < capacity) return contents.count++
@@ -113,7 +88,8 @@ function reservoirOf({ dimension, capacity, seed }: ReservoirShape, contents: Co
       (a, b) => contents.numbers[a] - contents.numbers[b],
     )
   return {
-    add(row, startMicros = Number.NaN, pair = 0) {
+    /** Adds or drops a copy of D numbers. @param pair - of the flow's addresses (addressPair). */
+    add(row: Float64Array, startMicros: number = Number.NaN, pair = 0): void {
       makeRoom()
       const place = placeFor()
       if (place >= 0) {
@@ -124,7 +100,8 @@ function reservoirOf({ dimension, capacity, seed }: ReservoirShape, contents: Co
       }
       contents.seen++
     },
-    removeFlows(pairs, fromMicros, toMicros) {
+    /** Removes rows of flows between these addresses that began in this time. Returns their number. */
+    removeFlows(pairs: ReadonlySet<number>, fromMicros: number, toMicros: number): number {
       const { rows, starts } = contents
       const before = contents.count
       for (let place = before - 1; place >= 0; place--) {
@@ -136,23 +113,26 @@ function reservoirOf({ dimension, capacity, seed }: ReservoirShape, contents: Co
       }
       return before - contents.count
     },
-    clockSet(byMicros) {
+    /** The packets' clock was set. */
+    clockSet(byMicros: number): void {
       for (let place = 0; place < contents.count; place++) contents.starts[place] += byMicros
     },
-    addOnePacket(service) {
+    /** A flow of one packet to this service. */
+    addOnePacket(service: string): void {
       contents.onePacketFlows++
       const { services } = contents
       const before = services.get(service)
       if (before !== undefined || services.size < MAXIMUM_SERVICES) services.set(service, (before ?? 0) + 1)
     },
-    rows() {
+    /** n × D, a copy, in the order of arrival. */
+    rows(): Matrix {
       const out = new Float64Array(contents.count * dimension)
       inOrder().forEach((place, i) => {
         out.set(contents.rows.subarray(place * dimension, (place + 1) * dimension), i * dimension)
       })
       return matrixOf(contents.count, dimension, out)
     },
-    onePacketRule: () => ({
+    onePacketRule: (): OnePacketRule => ({
       flows: contents.onePacketFlows,
       services: [...contents.services.keys()].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)),
     }),
@@ -162,11 +142,12 @@ function reservoirOf({ dimension, capacity, seed }: ReservoirShape, contents: Co
     get seen() {
       return contents.seen
     },
+    /** Current size of its rows. */
     get bytes() {
       return contents.rows.byteLength + COLUMNS.reduce((sum, column) => sum + contents[column].byteLength, 0)
     },
     notes: contents.notes,
-    encode() {
+    encode(): Uint8Array {
       const { count, seen, onePacketFlows, services, notes } = contents
       const rows = contents.rows.slice(0, count * dimension)
       const columns = COLUMNS.map((column) => contents[column].slice(0, count))

@@ -1,11 +1,10 @@
 /**
  * Rows of a scope → a model, and whether the device had settled. Runs in a separate process (training-child.ts).
  *
- * The model is made as `oddflow train` makes one, over all rows: of flow summaries an ensemble, whose threshold comes from stretches of
- * time that are held out in turn; of first packets `oc-kjl-qs`, which can be updated, and whose threshold takes rows kept from the fit.
- * Settled: a second model of the earlier half of the rows judges the later half. What it flags beyond its promise is `unsettledShare`.
+ * The model is that of `oddflow train` over all rows: for flow summaries an ensemble, whose threshold comes from stretches of time that
+ * are held out in turn; for first packets `oc-kjl-qs`, which can be updated, and whose threshold comes from rows kept from the fit. To
+ * test whether the device had settled, a model of the earlier half judges the later half: `unsettledShare` is the excess of novel rows.
  */
-
 import { createHash } from 'node:crypto'
 import { DataError, type FlowContract, matrixOf, type OnePacketRule, plural } from '@oddflow/core'
 import {
@@ -24,7 +23,7 @@ import type { ModelRecord } from './model-store.js'
 import type { LearningProgress } from './progress.js'
 
 export interface TrainingJob {
-  /** n × D, row-major, in the order of their coming. */
+  /** n × D, row-major, in the order of arrival. */
   readonly rows: Float64Array
   readonly contract: FlowContract
   readonly onePacketRule: OnePacketRule | null
@@ -38,27 +37,26 @@ export interface TrainedRows {
   readonly file: Uint8Array
   /** n. */
   readonly rows: number
-  /** Share of the later half that a model of the earlier half flags, beyond what it promises to flag; 0 where LEAST_ROWS
-   * are not there to ask. */
+  /** Share of the later half that a model of the earlier half flags beyond its promise; 0 with fewer than LEAST_ROWS. */
   readonly unsettledShare: number
 }
 
-/** Of flow summaries. */
+/** For flow summaries. */
 const DETECTOR = { detector: 'ensemble' } as const
-/** Of first packets; a device whose rows repeat, as heartbeats do, gets its model all the same. */
+/** For first packets. With positive pairs a device with repeated rows (heartbeats) gets a model too. */
 const FIRST_PACKETS_DETECTOR = {
   detector: 'oc-kjl-qs',
   bandwidthQuantile: 0.3,
   quantileCompat: 'positive-pairs',
 } as const
-/** Of a device's rows, each held out as a whole: rows of one minute vouch for each other. */
+/** Stretches of time, each held out as a whole: rows of the same minute support each other. */
 const STRETCHES = 8
 /** Rows kept from the fit for the threshold: a fifth, or up to half if its promise needs that. */
 const LEAST_SHARE = 0.2
 const MOST_SHARE = 0.5
 /** Minimum for a fit and a threshold. */
 export const FEWEST_ROWS = 10
-/** Of which each half is enough for a fit and a threshold. */
+/** Each half is enough for a fit and a threshold. */
 export const LEAST_ROWS = 2 * FEWEST_ROWS
 
 type RowShape = Pick<FlowContract, 'featureSet'>
@@ -67,16 +65,13 @@ function detectorOf({ featureSet }: RowShape): typeof DETECTOR | typeof FIRST_PA
   return featureSet === 'flow-summary' ? DETECTOR : FIRST_PACKETS_DETECTOR
 }
 
-/**
- * The fewest rows with which a threshold keeps its promise. Where rows are held out in turn all of them count but the odd
- * ones, 1 % at most; else half of them do.
- */
+/** The fewest rows for a threshold that keeps the rate. If rows are held out in turn, 99 % of them count, otherwise half. */
 export function rowsToLearn(contract: RowShape, falsePositiveRate: number): number {
   const counted = rowsNeeded(falsePositiveRate)
   return DETECTORS[detectorOf(contract).detector].holdsRowsOut ? Math.ceil((100 * counted) / 99) : 2 * counted
 }
 
-/** Throws DataError for rows that nothing can be learnt from. */
+/** Throws DataError for rows that cannot be learned. */
 export function trainRows(job: TrainingJob): TrainedRows {
   const { dimension } = job.contract
   const count = job.rows.length / dimension
@@ -91,7 +86,11 @@ export function trainRows(job: TrainingJob): TrainedRows {
 /** @param half - where the later half begins in `rows`. */
 function unsettledShareOf(job: TrainingJob, half: number): number {
   const earlier = modelOf(job, job.rows.subarray(0, half))
-  return Math.max(0, novelShare(earlier, job.rows.subarray(half)) - earlier.threshold.calibration.bound)
+  const { dimension } = job.contract
+  const later = job.rows.slice(half)
+  const verdicts = novelRows(earlier, matrixOf(later.length / dimension, dimension, later))
+  const novelShare = verdicts.filter((novel) => novel).length / verdicts.length
+  return Math.max(0, novelShare - earlier.threshold.calibration.bound)
 }
 
 function modelOf(job: TrainingJob, rows: Float64Array): SavedModel {
@@ -118,19 +117,6 @@ function modelOf(job: TrainingJob, rows: Float64Array): SavedModel {
   ).saved
 }
 
-function novelShare(saved: SavedModel, rows: Float64Array): number {
-  const { dimension } = saved.detector.fitReport
-  const count = rows.length / dimension
-  return novelRows(saved, matrixOf(count, dimension, rows.slice())).filter((novel) => novel).length / count
-}
-
-/**
- * A training of a scope: its rows go to a process, and the model that comes back is written to disk, then used.
- *
- * An unsettled one changes nothing and is tried again with a quarter more flows; one that fails, with twice as many. A training of a
- * scope that is judged after `judgeHours` is never refused as unsettled.
- */
-
 type ScopeTrainerOptions = Pick<
   ModelManagerOptions,
   'contract' | 'devices' | 'store' | 'train' | 'attackRows' | 'seed' | 'oddflowVersion' | 'log'
@@ -141,15 +127,18 @@ type ScopeTrainerOptions = Pick<
   readonly onTrained: (of: ModelScope) => void
 }
 
+/**
+ * Trains scopes: a process makes the model, which is written to disk, then used. An unsettled model is refused and retried with a quarter
+ * more flows, a failed training with twice the flows. After `judgeHours` no model is refused as unsettled.
+ */
 export function createScopeTrainer(options: ScopeTrainerOptions) {
   const { contract, registry, progress, store, log, seed, oddflowVersion } = options
-  /** Of a later half that is unlike the earlier one, beyond what the threshold promises. */
   const { stableShare } = options.devices
   const counts = { accepted: 0, unsettled: 0, failed: 0 }
   const failures = new Map<string, string>()
   return {
     counts,
-    /** Why the last training made no model, by scope. */
+    /** Why the last training failed, by scope. */
     failures,
     /** Never rejects. */
     async train(of: ModelScope, learning: Learning): Promise<void> {
@@ -172,17 +161,17 @@ export function createScopeTrainer(options: ScopeTrainerOptions) {
           seed,
           oddflowVersion,
         })
-        // whatever came is no model until it is read
+        // checks what the process sent
         const saved = decodeModelFile(trained.file)
         failures.delete(of.name)
-        // forgotten, or reset to learning, meanwhile
+        // forgotten or relearned meanwhile
         if (of.learning !== learning) return
         checkAttacks(saved, attacks)
         const { rows, unsettledShare } = trained
         if (unsettledShare > stableShare && !isJudgement) {
           counts.unsettled++
           again(1.25)
-          // once until a training is accepted: there may be many
+          // once until a training is accepted
           if (of.refused === null) log.warn(refusalText(of, trained, stableShare))
           of.refused = { rows, unsettledShare }
           return
@@ -224,7 +213,7 @@ export function createScopeTrainer(options: ScopeTrainerOptions) {
   }
 }
 
-/** n × D rows, without rows equal to one of these. */
+/** n × D rows without the rows in `left`. */
 export function withoutRows(
   rows: Float64Array,
   dimension: number,
@@ -274,7 +263,7 @@ function refusalText(
   return `${name}: a model of ${rows} rows is refused as unsettled: ${percent(unsettledShare)} of the later half differ from the earlier half, ${percent(stableShare)} are allowed; ${meanwhile}; retrying with more flows`
 }
 
-/** What a model promises that does not promise what was asked for. */
+/** The promise of a model that does not keep the requested rate, and what to do; else empty. */
 function shortfall({ threshold }: SavedModel, contract: FlowContract, rowsFor: number): string {
   const { guaranteed, bound } = threshold.calibration
   if (guaranteed) return ''

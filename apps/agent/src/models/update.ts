@@ -1,11 +1,10 @@
 /**
- * An update of a model from rows that a watched device has shown: a round of the learner of @oddflow/detectors (docs/learning-on.md).
+ * An update of a model from rows of watched devices: a round of the online updater of @oddflow/detectors (docs/learning-on.md).
  *
- * The rows come as they were, novel ones too. The learner keeps one in five from learning, for the threshold; of the others it learns
- * those that it finds normal. Its guard compares with the model as it was trained, which stays in the file, and undoes a round that
- * lets too much pass. A row counts half after HALF_LIFE_ROWS more. The same file and rows give the same bytes.
+ * The updater keeps one row in five for the threshold and learns the normal ones of the others. Its guard compares with the trained
+ * model, which stays in the file, and undoes a round that makes too many novel rows normal. A row counts half after HALF_LIFE_ROWS
+ * more. The same file and rows give the same bytes.
  */
-
 import { createHash } from 'node:crypto'
 import { matrixOf } from '@oddflow/core'
 import {
@@ -29,17 +28,15 @@ interface OnlineShape extends Pick<LearningSettings, 'everyRows' | 'rowsPerHour'
 }
 
 /**
- * OnlineRows: what watched devices have shown since the last update of their scope's model, `everyRows` at most.
- *
- * A device teaches `rowsPerHour` rows of an hour of its traffic at most, so that a device that talks most has no more say. A row
- * that comes while the scope's rows are full is dropped. Both are counted. Rows are not kept over a restart.
+ * Rows of watched devices since the last update of their scope's model, at most `everyRows`. A device gives at most `rowsPerHour` rows,
+ * so that a busy device does not dominate. Rows beyond either limit are counted and dropped. A restart loses the rows.
  */
 export function createOnlineRows({ dimension, everyRows, rowsPerHour, maximumDevices }: OnlineShape) {
   const budget = createLearningBudget(rowsPerHour, maximumDevices)
   const shown = new Map<string, { readonly rows: Float64Array; count: number }>()
   let crowded = 0
   return {
-    /** Takes D numbers of a device of this scope, which are copied or dropped. */
+    /** Adds or drops a copy of D numbers. */
     add(owner: string, device: string, row: Float64Array, atMicros: number): void {
       let of = shown.get(owner)
       if (of !== undefined && of.count >= everyRows) {
@@ -54,7 +51,7 @@ export function createOnlineRows({ dimension, everyRows, rowsPerHour, maximumDev
       of.rows.set(row, dimension * of.count++)
     },
     isFull: (owner: string): boolean => shown.get(owner)?.count === everyRows,
-    /** n × D, and the scope begins again. */
+    /** Removes the n × D rows of a scope. */
     take(owner: string): Float64Array {
       const of = shown.get(owner)
       if (of === undefined) return new Float64Array(0)
@@ -67,23 +64,22 @@ export function createOnlineRows({ dimension, everyRows, rowsPerHour, maximumDev
     get overBudget() {
       return budget.refused
     },
-    /** Rows that found no place. */
+    /** Rows beyond `everyRows`. */
     get crowded() {
       return crowded
     },
   }
 }
 
-/**
- * An update of a scope: the rows that its watched devices have shown go to a process, and the model that follows is written to disk,
- * then used. The model as it was trained stays on disk for a rollback. A round that the guard undid, or that fails, changes nothing.
- */
-
 type ScopeUpdaterOptions = Pick<
   ModelManagerOptions,
   'contract' | 'devices' | 'store' | 'learnOn' | 'attackRows' | 'seed' | 'log'
 > & { readonly learning: LearningSettings; readonly registry: ScopeRegistry }
 
+/**
+ * Updates scopes: a process makes the model, which is written to disk, then used. The trained model stays on disk for a rollback. A round
+ * that the guard undid, or that failed, changes nothing.
+ */
 export function createScopeUpdater(options: ScopeUpdaterOptions) {
   const { registry, store, learning, log } = options
   const { dimension } = options.contract
@@ -102,7 +98,7 @@ export function createScopeUpdater(options: ScopeUpdaterOptions) {
         const file = await store.readFile(record)
         const { shadowAgrees } = learning
         const learnt = await options.learnOn({ file, rows, shadowAgrees, seed: options.seed })
-        // whatever came is no model until it is read
+        // checks what the process sent
         const saved = learnt.refused ? null : decodeModelFile(learnt.file, learnedStateOf)
         // retrained or forgotten meanwhile
         if (of.record !== record || registry.get(of.name) !== of) return
@@ -137,31 +133,31 @@ export function createScopeUpdater(options: ScopeUpdaterOptions) {
 }
 
 export interface LearningJob {
-  /** A model file, of a training or learnt on. */
+  /** A model file, trained or updated. */
   readonly file: Uint8Array
-  /** n × D, row-major, as they came. */
+  /** n × D, row-major, in the order of arrival. */
   readonly rows: Float64Array
-  /** Learn only what the model as it was trained finds normal too. */
+  /** Learn only rows that the trained model finds normal too. */
   readonly shadowAgrees: boolean
   readonly seed: number
 }
 
 export interface LearntRows {
-  /** The model file that follows; of no use where the guard refused. */
+  /** The updated model file; not to be used if the guard refused. */
   readonly file: Uint8Array
   readonly learnt: number
-  /** Kept from learning, for the threshold. */
+  /** Kept for the threshold. */
   readonly heldBack: number
-  /** Not learnt, since novel to the model or, where it is asked, to the trained one. */
+  /** Not learned: novel to the model or, with `shadowAgrees`, to the trained one. */
   readonly disregarded: number
-  /** Whether the guard had the round undone. */
+  /** Whether the guard undid the round. */
   readonly refused: boolean
 }
 
 const HALF_LIFE_ROWS = 1000
 const RESERVOIR_ROWS = 500
 
-/** Throws ArgumentError for a model that cannot learn on. */
+/** Throws ArgumentError for a model that cannot be updated. */
 export function learnOn({ file, rows, shadowAgrees, seed }: LearningJob): LearntRows {
   const saved = decodeModelFile(file)
   const { dimension } = saved.detector.fitReport

@@ -10,12 +10,16 @@ import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import { createDevice, type Device, learnAnew } from '../../src/devices/device.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import {
-  devicesOfModels,
   type ModelManager,
   type ModelManagerOptions,
   openModelManager,
 } from '../../src/models/model-manager.js'
-import { createScopeOf, type ScopeRule, scopeFileName } from '../../src/models/model-scopes.js'
+import {
+  createScopeOf,
+  devicesOfModels,
+  type ScopeRule,
+  scopeFileName,
+} from '../../src/models/model-scopes.js'
 import { ModelStore } from '../../src/models/model-store.js'
 import { type TrainingJob, trainRows } from '../../src/models/train.js'
 import { learnOn } from '../../src/models/update.js'
