@@ -1,8 +1,10 @@
 import type { Matrix, Rng } from '@oddflow/core'
 import type { HeldOutScores } from './calibration/held-out.js'
+import type { CWriter } from './export-c/c-text.js'
 import type { Fields } from './fields.js'
 import type { SharedWork } from './fit-rows.js'
-import type { DetectorModel, FitReport, MixtureModel } from './model.js'
+import type { Mixture } from './mixture/gaussian-mixture.js'
+import type { DetectorModel, EmbeddingModel, FitReport, MixtureModel } from './model.js'
 import type { ModelFileParts, ModelFileReader } from './model-file/layout.js'
 import type { OptionName, OptionReader } from './options.js'
 import type { CheckedParameters } from './parameters.js'
@@ -54,6 +56,18 @@ export interface ModelFact {
   readonly value: string
 }
 
+/**
+ * What a model stores of normal rows: landmarks, support vectors or centers, which are training rows; for gmm component
+ * means; for pca the mean row; for hbos the middles of the fullest bins.
+ */
+export interface NormalExamples {
+  /** Scaled, N × D. */
+  readonly rows: Matrix
+  /** Its components are modes of normal rows; of the embedded rows, if there is an embedding. */
+  readonly mixture?: Mixture
+  readonly embedding?: EmbeddingModel
+}
+
 /** A detector as the registry knows it: its options, scorer, model checks and encoding. */
 export interface DetectorDefinition<
   Parameters = CheckedParameters,
@@ -87,6 +101,8 @@ export interface DetectorDefinition<
   facts(model: Model): ModelFact[]
   /** The model's own figures by name, for programs. */
   figures(model: Model): Readonly<Record<string, number>>
+  /** What the model stores of normal rows, to explain others; absent for a detector that remembers none. */
+  normalExamples?(model: Model): NormalExamples
   /** d and the mixture (null without one); only for detectors that embed. */
   embedding?(model: Model): { readonly dimensions: number; readonly mixture: MixtureModel | null }
 }
@@ -95,6 +111,11 @@ export interface DetectorDefinition<
 export type DetectorFit = {
   fit(rows: Matrix, parameters: CheckedParameters, context: FitContext): DetectorModel
 }['fit']
+
+/** Writes $PREFIXscore_scaled(x) of a model, a C function of a scaled row. */
+export type WriteC = {
+  write(c: CWriter, model: DetectorModel, prefix: string): void
+}['write']
 
 /** Detectors by name: all of them, or the possible members of an ensemble. */
 export type DetectorTable = Readonly<Partial<Record<string, DetectorDefinition>>>

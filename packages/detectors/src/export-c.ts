@@ -4,13 +4,20 @@
  *
  * Only numbers of the model reach the header, no text, so a hostile model cannot put code into it.
  *
- * Here is the header; export-c/ has the functions.
+ * Here are the header and the ensemble. What other detectors are in C is in their own files, what they call in
+ * export-c/c-text.ts.
  */
-import { ArgumentError, columnLabel, featureColumns } from '@oddflow/core'
+import { ArgumentError, columnLabel, featureColumns, type Matrix } from '@oddflow/core'
+import type { SurpriseCurve } from './calibration/held-out.js'
+import type { MemberName } from './detector.js'
+import { writeHistograms } from './detectors/hbos.js'
+import { type EnsembleMember, LARGEST_STANDARDISED } from './ensemble/ensemble-part.js'
+import { FOREIGN_DISTANCE, LEAST_BIN_WIDTH, runsOf, viewWeights } from './ensemble/members.js'
 import { CWriter, double } from './export-c/c-text.js'
-import { writeDetector, writeScaler } from './export-c/detectors.js'
+import type { DetectorModel, EnsembleModel } from './model.js'
 import type { SavedModel } from './model-file/saved-model.js'
-import { scaledWidth } from './scaler.js'
+import { C_WRITERS } from './registry.js'
+import { scaledWidth, writeScaler } from './scaler.js'
 
 /** Options of `encodeCHeader`. */
 export interface CHeaderOptions {
@@ -94,4 +101,120 @@ static inline int ${name}_is_novel(double score) {
 #endif
 `
   return { text, tableBytes: c.tableBytes, stackBytes: c.stackBytes }
+}
+
+// ---- the detector
+
+/** Writes $detector(x, service), of a scaled row, which it may change. */
+function writeDetector(c: CWriter, model: DetectorModel, width: number): void {
+  if (model.kind === 'ensemble') {
+    writeEnsemble(c, model, width)
+    return
+  }
+  writeScore(c, model, '')
+  c.code(`static inline double $detector(double *x, double service) {
+  (void)service;
+  return $score_scaled(x);
+}
+`)
+}
+
+/** Writes $PREFIXscore_scaled(x). */
+function writeScore(c: CWriter, model: DetectorModel, prefix: string): void {
+  const write = C_WRITERS[model.kind as MemberName]
+  if (write === undefined) {
+    throw new ArgumentError(
+      `detector: ${model.kind} cannot be exported to C; train another detector`,
+      'detector',
+    )
+  }
+  write(c, model, prefix)
+}
+
+function writeEnsemble(c: CWriter, { ensemble, scaler }: EnsembleModel, width: number): void {
+  const hasServices = scaler.categoryColumn !== undefined
+  c.need('surprise')
+  const centre = c.table('centre', 'double', ensemble.centre)
+  const scale = c.table('scale_of', 'double', ensemble.scale)
+  const sums = ensemble.members.flatMap((member) => {
+    const views = writeMember(c, member, width, hasServices)
+    const weights = viewWeights(member.name, hasServices)
+    return views.map((view, k) =>
+      surpriseText(c, member.surprises[k]!, weights[k]!, view, `${member.name}_${k}`),
+    )
+  })
+  c.code(`static inline double $detector(double *x, double service) {
+  double sum = 0.0;
+  int j;
+  (void)service;
+  for (j = 0; j < ${width}; j++) {
+    const double value = (x[j] - ${centre}[j]) / ${scale}[j];
+    x[j] = value > ${double(LARGEST_STANDARDISED)} ? ${double(LARGEST_STANDARDISED)} : value < -${double(LARGEST_STANDARDISED)} ? -${double(LARGEST_STANDARDISED)} : value;
+  }
+${sums.map((text) => `  sum += ${text};\n`).join('')}  return 0.0 - sum;
+}
+`)
+}
+
+function surpriseText(
+  c: CWriter,
+  { body, meanExcess }: SurpriseCurve,
+  { body: bodyWeight, tail: tailWeight }: { readonly body: number; readonly tail: number },
+  view: string,
+  name: string,
+): string {
+  const prefix = cName(name)
+  const values = c.table(`${prefix}_knots`, 'double', columnOf(body, 0))
+  const surprises = c.table(`${prefix}_surprises_of`, 'double', columnOf(body, 1))
+  return `$surprise(${view}, ${values}, ${surprises}, ${body.rows}, ${double(meanExcess)}, ${double(bodyWeight)}, ${double(tailWeight)})`
+}
+
+const columnOf = ({ rows, cols, data }: Matrix, column: number): Float64Array =>
+  Float64Array.from({ length: rows }, (_, i) => data[i * cols + column]!)
+
+const cName = (name: string): string => name.replaceAll('-', '_')
+
+/** C texts of a member's views of the standardised row x. */
+function writeMember(c: CWriter, member: EnsembleMember, width: number, hasServices: boolean): string[] {
+  const prefix = `${cName(member.name)}_`
+  if (member.name === 'nearest') {
+    const { landmarks, categories } = member
+    c.need('distance')
+    const points = c.table(`${prefix}landmarks`, 'double', landmarks.data)
+    const all = `$distance(x, ${points}, ${landmarks.rows}, ${width})`
+    if (!hasServices) return [all]
+    const { names, starts } = runsOf(categories)
+    c.need('index_of')
+    const services = c.table(`${prefix}services`, 'double', names)
+    const firsts = c.table(`${prefix}service_starts`, 'int32_t', starts)
+    c.code(`static inline double $${prefix}view(const double *x, double service) {
+  const int run = $index_of(${services}, ${names.length}, service);
+  double distance;
+  if (run >= 0) {
+    return $distance(x, ${points} + ${firsts}[run] * ${width}, ${firsts}[run + 1] - ${firsts}[run], ${width});
+  }
+  distance = ${all} + ${double(FOREIGN_DISTANCE)};
+  return distance < DBL_MAX ? distance : DBL_MAX;
+}
+`)
+    return [`$${prefix}view(x, service)`]
+  }
+  if (member.name === 'hbos') {
+    const view = writeHistograms(c, member.histograms, LEAST_BIN_WIDTH, prefix)
+    const all = `${view}(x, 0)`
+    if (!hasServices) return [all]
+    if (member.own === null) return [all, all]
+    c.need('index_of')
+    const services = c.table(`${prefix}services`, 'double', member.own.categories)
+    const own = writeHistograms(c, member.own.histograms, LEAST_BIN_WIDTH, `${prefix}own_`)
+    c.code(`static inline double $${prefix}service_view(const double *x, double service) {
+  const int table = $index_of(${services}, ${member.own.categories.length}, service);
+  return table < 0 ? ${all} : ${own}(x, table);
+}
+`)
+    return [`$${prefix}service_view(x, service)`, all]
+  }
+  const { model } = member
+  writeScore(c, model, prefix)
+  return [`0.0 - $${prefix}score_scaled(x)`]
 }

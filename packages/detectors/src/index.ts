@@ -74,9 +74,9 @@ export {
   type Explainer,
   type FeatureShare,
   type NearestMode,
+  rememberedRows,
   type ScoreExplanation,
 } from './explain/explain-score.js'
-export { rememberedRows } from './explain/normal-examples.js'
 export { type CHeader, type CHeaderOptions, encodeCHeader } from './export-c.js'
 export {
   EMBEDDED_MIXTURE_NAMES,

@@ -1,9 +1,9 @@
 /**
- * The one list of detectors. A new one is its file and its two lines here: definition and fit. Its name, its options and
- * the types of its parameters and its model follow from these. The fits are a list of their own, which a bundler leaves
- * out of a program that never fits.
+ * The one list of detectors. A new one is its file and its lines here: definition, fit and, if it can be exported, C. Its
+ * name, its options and the types of its parameters and its model follow from these. Fits and C are lists of their own,
+ * which a bundler leaves out of a program that only scores.
  */
-import type { DetectorDefinition, DetectorFit, DetectorName, MemberName } from './detector.js'
+import type { DetectorDefinition, DetectorFit, DetectorName, MemberName, WriteC } from './detector.js'
 import {
   type EnsembleModel,
   type EnsembleOptions,
@@ -11,15 +11,22 @@ import {
   ensembleOf,
   fitEnsemble,
 } from './detectors/ensemble.js'
-import { fitGmm, gmm } from './detectors/gmm.js'
-import { fitHbos, hbos } from './detectors/hbos.js'
-import { fitIforest, iforest } from './detectors/iforest.js'
-import { fitKde, kde } from './detectors/kde.js'
-import { fitNearest, nearest } from './detectors/nearest.js'
-import { fitOcsvm, ocsvm } from './detectors/ocsvm.js'
-import { fitPca, pca } from './detectors/pca.js'
-import { fitEmbeddedMixture, ocKjl, ocKjlQs, ocNystrom, ocNystromQs } from './families/embedded-mixture.js'
-import { fitEmbeddedSvm, ocKjlSvm, ocNystromSvm } from './families/embedded-svm.js'
+import { fitGmm, gmm, writeGmm } from './detectors/gmm.js'
+import { fitHbos, hbos, writeHbos } from './detectors/hbos.js'
+import { fitIforest, iforest, writeIforest } from './detectors/iforest.js'
+import { fitKde, kde, writeKde } from './detectors/kde.js'
+import { fitNearest, nearest, writeNearest } from './detectors/nearest.js'
+import { fitOcsvm, ocsvm, writeOcsvm } from './detectors/ocsvm.js'
+import { fitPca, pca, writePca } from './detectors/pca.js'
+import {
+  fitEmbeddedMixture,
+  ocKjl,
+  ocKjlQs,
+  ocNystrom,
+  ocNystromQs,
+  writeEmbeddedMixture,
+} from './families/embedded-mixture.js'
+import { fitEmbeddedSvm, ocKjlSvm, ocNystromSvm, writeEmbeddedSvm } from './families/embedded-svm.js'
 import type { OptionDefinition, OptionName } from './options.js'
 import { optionsIn } from './table-checks.js'
 
@@ -68,6 +75,23 @@ export const FITS: Readonly<Record<DetectorName, DetectorFit>> = {
   hbos: fitHbos,
   ensemble: (rows, parameters: EnsembleParameters, context) =>
     fitEnsemble(MEMBERS, FITS, rows, parameters, context),
+}
+
+/** What writes the model of a detector as C; one without it cannot be exported. An ensemble's is in export-c.ts. */
+export const C_WRITERS: Readonly<Partial<Record<MemberName, WriteC>>> = {
+  ocsvm: writeOcsvm,
+  'oc-kjl': writeEmbeddedMixture,
+  'oc-nystrom': writeEmbeddedMixture,
+  'oc-kjl-qs': writeEmbeddedMixture,
+  'oc-nystrom-qs': writeEmbeddedMixture,
+  'oc-kjl-svm': writeEmbeddedSvm,
+  'oc-nystrom-svm': writeEmbeddedSvm,
+  gmm: writeGmm,
+  nearest: writeNearest,
+  kde: writeKde,
+  iforest: writeIforest,
+  pca: writePca,
+  hbos: writeHbos,
 }
 
 // ---- what follows from the list

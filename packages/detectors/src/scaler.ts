@@ -12,8 +12,10 @@
  * A scaler is its type and entry in `SCALERS`, and its name in core. All drop a category column, whose numbers are
  * names.
  */
+
 import { createMatrix, DataError, exp, log, type Matrix, type ScalerName, type Tensor } from '@oddflow/core'
 import type { FitContext } from './detector.js'
+import type { CWriter } from './export-c/c-text.js'
 import { type Fields, failField, fieldsAt, numbersAt, wholeAt } from './fields.js'
 import { type ModelFileReader, vectorTensor } from './model-file/layout.js'
 
@@ -462,4 +464,37 @@ function checkQuantiles(s: Fields, dimension: number): QuantileScaler {
 
 function tooLarge(column: number): DataError {
   return new DataError(`column ${column}: its numbers are too large to scale; divide them first`, 'rows')
+}
+
+// C
+
+export function writeScaler(c: CWriter, scaler: ScalerModel, width: number, keepsFinite: boolean): void {
+  const { categoryColumn = width } = scaler
+  const column = categoryColumn === width ? 'row[j]' : `row[j < ${categoryColumn} ? j : j + 1]`
+  let value = column
+  if (scaler.kind === 'log' || scaler.kind === 'log-standard') {
+    c.need('signed_log')
+    value = `$signed_log(${column})`
+  }
+  if (scaler.kind === 'standard' || scaler.kind === 'log-standard') {
+    const mean = c.table('scaler_mean', 'double', scaler.mean)
+    const scale = c.table('scaler_scale', 'double', scaler.scale)
+    value = `(${value} - ${mean}[j]) / ${scale}[j]`
+  }
+  if (scaler.kind === 'quantile') {
+    c.need('quantile')
+    const starts = c.table('scaler_starts', 'int32_t', scaler.starts)
+    const knots = c.table('scaler_knots', 'double', scaler.knots)
+    const positions = c.table('scaler_positions', 'double', scaler.positions)
+    value = `$quantile(${column}, ${knots} + ${starts}[j], ${positions} + ${starts}[j], ${starts}[j + 1] - ${starts}[j])`
+  }
+  if (keepsFinite && scaler.kind !== 'none') {
+    c.need('finite')
+    value = `$finite(${value}, DBL_MAX)`
+  }
+  c.code(`static inline void $scale(const double *row, double *x) {
+  int j;
+  for (j = 0; j < ${width}; j++) x[j] = ${value};
+}
+`)
 }

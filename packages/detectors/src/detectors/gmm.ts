@@ -1,9 +1,11 @@
 /** gmm: a Gaussian mixture on the (scaled) rows, started by k-means++; the comparison for the embeddings. */
+
 import { DataError, type Matrix, plural } from '@oddflow/core'
 import { checkFullMixture } from '../check-parts.js'
 import { kMeans } from '../clustering/k-means.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
-import { decodeMixture, encodeMixture } from '../families/embedded-mixture.js'
+import type { CWriter } from '../export-c/c-text.js'
+import { decodeMixture, encodeMixture, writeMixture } from '../families/embedded-mixture.js'
 import { type Fields, failField } from '../fields.js'
 import {
   COVARIANCE_TYPES,
@@ -111,6 +113,10 @@ export const gmm: DetectorDefinition<GmmParameters, GmmModel, typeof OWN> = {
   figures({ mixture }: GmmModel) {
     return { components: mixture.weights.length }
   },
+
+  normalExamples({ mixture }: GmmModel) {
+    return { rows: mixture.means, mixture }
+  },
 }
 
 export function fitGmm(rows: Matrix, parameters: GmmParameters, context: FitContext): GmmModel {
@@ -155,4 +161,11 @@ export function fitGmm(rows: Matrix, parameters: GmmParameters, context: FitCont
       notes: [...rowNotes, ...fitted.notes],
     },
   }
+}
+
+// ---- C
+
+export function writeGmm(c: CWriter, { mixture }: GmmModel, prefix: string): void {
+  writeMixture(c, mixture, prefix)
+  c.scoreScaled(prefix, `$${prefix}density(x)`)
 }

@@ -2,6 +2,7 @@
 
 import { createMatrix, DataError, exp, log, MAXIMUM_DIMENSION, type Matrix } from '@oddflow/core'
 import type { DetectorDefinition, FitContext } from '../detector.js'
+import type { CWriter } from '../export-c/c-text.js'
 import { fitStandalone, standalone } from '../families/standalone.js'
 import { type Fields, failField, fieldsAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
 import type { ModelFrame } from '../model.js'
@@ -543,4 +544,38 @@ export const hbos: DetectorDefinition<HbosParameters, HbosModel, typeof HBOS_OPT
     { label: 'histograms', value: `${bins} bins a column, and an open one on each side` },
   ],
   figures: ({ bins }) => ({ bins }),
+  examples(part) {
+    const data = modalRow(createHistogramViews(part, LEAST_WIDTH), 0)
+    return { rows: 1, cols: data.length, data }
+  },
 })
+
+// ---- C
+
+/** Writes a function of a row and a table; returns its name. */
+export function writeHistograms(
+  c: CWriter,
+  tables: ColumnHistograms,
+  leastWidth: number,
+  prefix: string,
+): string {
+  c.need('histograms')
+  const low = c.table(`${prefix}low`, 'double', tables.low.data)
+  const high = c.table(`${prefix}high`, 'double', tables.high.data)
+  const widths = c.table(`${prefix}widths`, 'double', createHistogramViews(tables, leastWidth).widths)
+  const surprises = c.table(`${prefix}surprises`, 'uint16_t', tables.surprises)
+  const { cols } = tables.low
+  const bins = tables.bins + 2
+  const name = `$${prefix}view`
+  c.code(`static inline double ${name}(const double *x, int table) {
+  const int at = table * ${cols};
+  return $histograms(x, ${low} + at, ${high} + at, ${widths} + at, ${surprises} + (size_t)at * ${bins}, ${cols}, ${tables.bins});
+}
+`)
+  return name
+}
+
+export function writeHbos(c: CWriter, { histograms }: HbosModel, prefix: string): void {
+  const view = writeHistograms(c, histograms, LEAST_WIDTH, prefix)
+  c.scoreScaled(prefix, `0.0 - ${view}(x, 0)`)
+}

@@ -11,6 +11,7 @@ import {
   sampleWithoutReplacement,
 } from '@oddflow/core'
 import type { DetectorDefinition, FitContext } from '../detector.js'
+import { type CWriter, double } from '../export-c/c-text.js'
 import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { failField, fieldsAt, int32At, literalAt, numbersAt, wholeAt } from '../fields.js'
 import type { ModelFrame } from '../model.js'
@@ -430,3 +431,19 @@ export const iforest: DetectorDefinition<IforestParameters, IforestModel, typeof
   ],
   figures: ({ treeStarts, features }) => ({ trees: treeStarts.length, nodes: features.length }),
 })
+
+// ---- C
+
+export function writeIforest(c: CWriter, { isolationForest: forest }: IforestModel, prefix: string): void {
+  const { pathLengths, exponentFactor } = createIsolationForestWorkspace(forest)
+  c.need('forest', 'exp')
+  const tables = [
+    c.table(`${prefix}tree_starts`, 'int32_t', forest.treeStarts),
+    c.table(`${prefix}features`, 'int32_t', forest.features),
+    c.table(`${prefix}thresholds`, 'double', forest.thresholds),
+    c.table(`${prefix}right_children`, 'int32_t', forest.rightChildren),
+    c.table(`${prefix}path_lengths`, 'double', pathLengths),
+  ]
+  const length = `$forest(x, ${tables.join(', ')}, ${forest.treeStarts.length})`
+  c.scoreScaled(prefix, `-$exp(${double(exponentFactor)} * ${length})`)
+}

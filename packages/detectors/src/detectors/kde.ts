@@ -13,6 +13,7 @@ import {
 import { DISTANCE_TILE_ROWS, kernelExponentFactor, logSumExp, squaredDistancesOfRows } from '@oddflow/linalg'
 import type { DetectorDefinition, FitContext } from '../detector.js'
 import { chooseBandwidth } from '../embedding/bandwidth.js'
+import { type CWriter, double, parenthesised } from '../export-c/c-text.js'
 import { bandwidthFact } from '../families/embedded.js'
 import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { bandwidthAt, fieldsAt, literalAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
@@ -172,4 +173,16 @@ export const kde: DetectorDefinition<KdeParameters, KdeModel, typeof OWN> = stan
     { label: 'kernels', value: `${centres.rows}` },
   ],
   figures: ({ bandwidth, centres }) => ({ bandwidth, kernels: centres.rows }),
+  examples: ({ centres }) => centres,
 })
+
+// ---- C
+
+export function writeKde(c: CWriter, { kernelDensity }: KdeModel, prefix: string): void {
+  const { rows: n, cols, data } = kernelDensity.centres
+  const { exponentFactor, logNormaliser } = createKernelDensityWorkspace(kernelDensity)
+  c.need('kernel_density')
+  const points = c.table(`${prefix}centres`, 'double', data)
+  const density = `$kernel_density(x, ${points}, ${n}, ${cols}, ${double(exponentFactor)})`
+  c.scoreScaled(prefix, `${density} + ${parenthesised(logNormaliser)}`)
+}

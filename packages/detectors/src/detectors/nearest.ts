@@ -13,7 +13,8 @@ import {
   squaredDistancesOfRows,
 } from '@oddflow/linalg'
 import type { DetectorDefinition, FitContext } from '../detector.js'
-import { chooseLandmarks, landmarkNotes } from '../embedding/landmarks.js'
+import { chooseLandmarks, FAR_SCALE, landmarkNotes } from '../embedding/landmarks.js'
+import type { CWriter } from '../export-c/c-text.js'
 import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { fieldsAt, literalAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
 import type { ModelFrame } from '../model.js'
@@ -112,8 +113,6 @@ interface NearestLandmarkWorkspace {
 }
 
 const MAXIMUM_LANDMARKS = 1_000_000
-/** 2^−540: numbers scaled by it have differences whose squares, over 65,535 columns, stay in range. */
-export const FAR_SCALE = 1 / 2 ** 540
 
 /** Random landmarks come from the fork `landmarks` of `rng`. */
 export function fitNearestLandmark(
@@ -241,4 +240,14 @@ export const nearest: DetectorDefinition<NearestParameters, NearestModel> = stan
   spaceNumbers: ({ landmarks }) => landmarks.data.length,
   facts: ({ landmarks }) => [{ label: 'landmarks', value: `${landmarks.rows}` }],
   figures: ({ landmarks }) => ({ landmarks: landmarks.rows }),
+  examples: ({ landmarks }) => landmarks,
 })
+
+// ---- C
+
+export function writeNearest(c: CWriter, { nearestLandmark }: NearestModel, prefix: string): void {
+  const { rows: m, cols, data } = nearestLandmark.landmarks
+  c.need('distance')
+  const points = c.table(`${prefix}landmarks`, 'double', data)
+  c.scoreScaled(prefix, `0.0 - $distance(x, ${points}, ${m}, ${cols})`)
+}

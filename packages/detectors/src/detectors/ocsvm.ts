@@ -1,9 +1,11 @@
 /** ocsvm: the one-class SVM that the paper compares its detectors with, with a Gaussian or linear kernel. */
+
 import type { Matrix } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
 import { rowsInPrecision } from '../check-parts.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
 import { chooseBandwidth } from '../embedding/bandwidth.js'
+import type { CWriter } from '../export-c/c-text.js'
 import { bandwidthFact, storedPrecision } from '../families/embedded.js'
 import {
   checkSvm,
@@ -12,6 +14,7 @@ import {
   svmFact,
   svmNotes,
   svmSpaceNumbers,
+  writeSvm,
 } from '../families/embedded-svm.js'
 import type { Fields } from '../fields.js'
 import type { ModelFrame } from '../model.js'
@@ -124,6 +127,10 @@ export const ocsvm: DetectorDefinition<OcsvmParameters, OcsvmModel, typeof OWN> 
       ? { bandwidth: svm.kernel.bandwidth, supportVectors }
       : { supportVectors }
   },
+
+  normalExamples({ svm }: OcsvmModel) {
+    return { rows: svm.supportVectors }
+  },
 }
 
 export function fitOcsvm(rows: Matrix, parameters: OcsvmParameters, context: FitContext): OcsvmModel {
@@ -163,4 +170,11 @@ function inPrecision(svm: OneClassSvmModel, precision: Precision | null): OneCla
   const { kernel, supportVectors } = svm
   if (kernel.kind === 'linear' || precision === null) return svm
   return { ...svm, supportVectors: rowsInPrecision(supportVectors, kernel.bandwidth, precision) }
+}
+
+// ---- C
+
+export function writeOcsvm(c: CWriter, { svm, parameters }: OcsvmModel, prefix: string): void {
+  writeSvm(c, svm, parameters.precision ?? 'f64', prefix)
+  c.scoreScaled(prefix, `$${prefix}decide(x)`)
 }

@@ -5,6 +5,7 @@
 import { createMatrix, DataError, type Matrix } from '@oddflow/core'
 import { matrixTimesVector, symmetricEigen } from '@oddflow/linalg'
 import type { DetectorDefinition, FitContext } from '../detector.js'
+import type { CWriter } from '../export-c/c-text.js'
 import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { failField, fieldsAt, literalAt, matrixAt, numbersAt, wholeAt } from '../fields.js'
 import type { ModelFrame } from '../model.js'
@@ -245,4 +246,31 @@ export const pca: DetectorDefinition<PcaParameters, PcaModel, typeof OWN> = stan
   spaceNumbers: ({ mean, components }) => mean.length + components.data.length,
   facts: ({ components }) => [{ label: 'components', value: `${components.rows} of ${components.cols}` }],
   figures: ({ components }) => ({ components: components.rows }),
+  examples: ({ mean }) => ({ rows: 1, cols: mean.length, data: mean }),
 })
+
+// ---- C
+
+export function writePca(c: CWriter, { principalComponents }: PcaModel, prefix: string): void {
+  const { mean, components } = principalComponents
+  const { rows: r, cols } = components
+  const means = c.table(`${prefix}mean`, 'double', mean)
+  const u = c.table(`${prefix}components`, 'double', components.data)
+  c.stackBytes += 8 * (cols + r)
+  c.code(`static inline double $${prefix}error(const double *x) {
+  double residual[${cols}], coordinates[${r}], error = 0.0;
+  int i, t;
+  for (t = 0; t < ${cols}; t++) residual[t] = x[t] - ${means}[t];
+  for (i = 0; i < ${r}; i++) {
+    coordinates[i] = 0.0;
+    for (t = 0; t < ${cols}; t++) coordinates[i] += ${u}[i * ${cols} + t] * residual[t];
+  }
+  for (i = 0; i < ${r}; i++) {
+    for (t = 0; t < ${cols}; t++) residual[t] -= coordinates[i] * ${u}[i * ${cols} + t];
+  }
+  for (t = 0; t < ${cols}; t++) error += residual[t] * residual[t];
+  return error;
+}
+`)
+  c.scoreScaled(prefix, `0.0 - $${prefix}error(x)`)
+}

@@ -10,6 +10,9 @@ import { type Matrix, type Rng, sampleWithoutReplacement } from '@oddflow/core'
 import { squaredDistance } from '@oddflow/linalg'
 import type { LandmarkChoice } from '../parameters.js'
 
+/** 2^−540: numbers scaled by it have differences whose squares, over 65,535 columns, stay in range. */
+export const FAR_SCALE = 1 / 2 ** 540
+
 /** Row numbers of at most `m` landmarks; random ones are drawn without replacement from the fork `landmarks` of `rng`. */
 export function chooseLandmarks(rows: Matrix, m: number, choice: LandmarkChoice, rng: Rng): Uint32Array {
   const count = Math.min(m, rows.rows)

@@ -34,7 +34,7 @@ import {
 import { sampleTailTable } from '../calibration/tail-probability.js'
 import { joinHeldOut, thresholdOfHeldOut } from '../calibration/threshold.js'
 import type { EnsembleParameters } from '../detectors/ensemble.js'
-import { rememberedRows } from '../explain/normal-examples.js'
+import { rememberedRows } from '../explain/explain-score.js'
 import type { SavedModel } from '../model-file/saved-model.js'
 import { DETECTORS } from '../registry.js'
 import { scaleInto } from '../scaler.js'

@@ -1,7 +1,7 @@
 /**
  * Explains a row's score: the normal rows it resembles most, and the features that keep it from them.
  *
- * The reference is the nearest normal example of the model (normal-examples.ts), by distance between scaled rows.
+ * The reference is the nearest normal example of the model, by distance between scaled rows.
  * Features then take the example's values one after another, each time the feature that raises the score most; the rise
  * is its share: *greedy occlusion*. Score plus all shares is the score of the row with those features replaced. (The
  * usual occlusion, one feature at a time, shows nothing if several features are unusual and the score is flat between.)
@@ -12,12 +12,15 @@
  *
  * Not used: gradients, which are 0 where a kernel underflows, and Shapley values, which take 2^D scores.
  */
-import { ArgumentError, type Matrix } from '@oddflow/core'
+import { ArgumentError, createMatrix, type Matrix } from '@oddflow/core'
 import { squaredDistances } from '@oddflow/linalg'
 import { surpriseOf } from '../calibration/held-out.js'
+import type { NormalExamples } from '../detector.js'
 import { createHistogramViews, histogramShares, modalRow } from '../detectors/hbos.js'
+import { embedRows } from '../embedding/embedding.js'
 import {
   type EnsembleMember,
+  type EnsemblePart,
   type HbosMember,
   type NearestMember,
   standardise,
@@ -30,11 +33,11 @@ import {
   LEAST_BIN_WIDTH,
   runsOf,
 } from '../ensemble/members.js'
+import { componentLogDensities } from '../mixture/gaussian-mixture.js'
 import type { DetectorModel, EnsembleModel } from '../model.js'
 import { DETECTORS } from '../registry.js'
 import { scaledWidth, scaleInto, unscaleRow } from '../scaler.js'
 import { createScoreWorkspace, scoreSamples } from '../score.js'
-import { nearestExample, normalExamples } from './normal-examples.js'
 
 /** How much one column contributes to a score. */
 export interface FeatureShare {
@@ -108,6 +111,7 @@ export function createExplainer(model: DetectorModel, features = 5): Explainer |
   if (model.kind === 'ensemble') return createEnsembleExplainer(model, features)
   const examples = normalExamples(model)
   if (examples === null) return null
+  const modes = modesOf(examples)
   const { scaler } = model
   const cols = model.fitReport.dimension
   const { cols: width } = examples.rows
@@ -149,7 +153,6 @@ export function createExplainer(model: DetectorModel, features = 5): Explainer |
       // names have no example and stay the row's
       nearestRow.set(row)
       unscaleRow(scaler, examples.rows.data, nearest * width, width, nearestRow)
-      const { modes } = examples
       const component = modes === null ? null : modes.modeOf[nearest]!
       const mode =
         modes === null || component === null ? null : { component, weight: modes.weights[component]! }
@@ -429,4 +432,91 @@ function nearestLandmark(
   let nearest = 0
   for (let j = 1; j < squares.length; j++) if (squares[j]! < squares[nearest]!) nearest = j
   return first + nearest
+}
+
+// ---- normal examples
+
+interface ExampleModes {
+  /** Length k. */
+  readonly weights: Float64Array
+  /** The mode of each example, length N. */
+  readonly modeOf: Uint32Array
+  /** The typical example of each mode, length k. */
+  readonly typical: Uint32Array
+}
+
+/** null for a detector that remembers none. */
+export function normalExamples(model: DetectorModel): NormalExamples | null {
+  return DETECTORS[model.kind].normalExamples?.(model) ?? null
+}
+
+/** The first of the examples nearest to a scaled row. */
+export function nearestExample({ rows }: Pick<NormalExamples, 'rows'>, scaledRow: Float64Array): number {
+  const distance = new Float64Array(1)
+  let nearest = 0
+  let smallest = Number.POSITIVE_INFINITY
+  for (let i = 0; i < rows.rows; i++) {
+    squaredDistances(scaledRow, 0, rows.data, i * rows.cols, 1, rows.cols, distance, 0)
+    if (distance[0]! < smallest) {
+      smallest = distance[0]!
+      nearest = i
+    }
+  }
+  return nearest
+}
+
+/**
+ * The components of a mixture; an example belongs to its most responsible one. The typical example of a mode has the
+ * highest density under its component (in the embedding, if there is one).
+ */
+function modesOf({ rows, mixture, embedding }: NormalExamples): ExampleModes | null {
+  if (mixture === undefined) return null
+  const points = embedding === undefined ? rows : embedRows(embedding, rows)
+  const k = mixture.weights.length
+  const modeOf = new Uint32Array(points.rows)
+  const typical = new Uint32Array(k)
+  const highest = new Float64Array(k).fill(Number.NEGATIVE_INFINITY)
+  const densities = createMatrix(1, k).data
+  const into = componentLogDensities(mixture)
+  for (let i = 0; i < points.rows; i++) {
+    into(points.data, i * points.cols, densities, 0)
+    for (let j = 0; j < k; j++) {
+      if (densities[j]! > densities[modeOf[i]!]!) modeOf[i] = j
+      if (densities[j]! > highest[j]!) {
+        highest[j] = densities[j]!
+        typical[j] = i
+      }
+    }
+  }
+  return { weights: mixture.weights, modeOf, typical }
+}
+
+/**
+ * The rows a model stores as normal, n × D and unscaled: training rows (an ensemble's landmarks), or the means of a
+ * mixture in D dimensions. Columns not stored are 0. null for a detector without such rows.
+ */
+export function rememberedRows(model: DetectorModel): Matrix | null {
+  const examples = model.kind === 'ensemble' ? ensembleLandmarks(model.ensemble) : normalExamples(model)
+  if (examples === null) return null
+  const { rows, cols, data } = examples.rows
+  const { dimension } = model.fitReport
+  const { categoryColumn } = model.scaler
+  const out = createMatrix(rows, dimension)
+  for (let i = 0; i < rows; i++) {
+    const row = out.data.subarray(i * dimension, (i + 1) * dimension)
+    unscaleRow(model.scaler, data, i * cols, cols, row)
+    if (categoryColumn !== undefined && 'categories' in examples)
+      row[categoryColumn] = examples.categories[i]!
+  }
+  return out
+}
+
+/** Scaled, with the category of each; null if no member has landmarks. */
+function ensembleLandmarks(ensemble: EnsemblePart): { rows: Matrix; categories: Float64Array } | null {
+  const nearest = ensemble.members.find((member) => member.name === 'nearest')
+  if (nearest === undefined) return null
+  const { rows, cols, data } = nearest.landmarks
+  const scaled = createMatrix(rows, cols)
+  for (let i = 0; i < data.length; i += cols) scaled.data.set(unstandardise(ensemble, data, i), i)
+  return { rows: scaled, categories: nearest.categories }
 }

@@ -1,7 +1,7 @@
 /** C text: tables of numbers, and the functions that headers of several models share. */
 import { HIGHEST_SURPRISE, TAIL_SURPRISE } from '../calibration/held-out.js'
 import { LOWEST_LOG_TAIL } from '../calibration/tail-probability.js'
-import { FAR_SCALE } from '../detectors/nearest.js'
+import { FAR_SCALE } from '../embedding/landmarks.js'
 
 // ---- tables
 
@@ -12,6 +12,9 @@ export function double(value: number): string {
   const text = Object.is(value, -0) ? '-0' : String(value)
   return /[.e]/.test(text) ? text : `${text}.0`
 }
+
+/** With parentheses where a minus sign may precede. */
+export const parenthesised = (value: number): string => (value < 0 ? `(${double(value)})` : double(value))
 
 /** Collects tables and functions; \$ in C text stands for the header's prefix. */
 export class CWriter {
@@ -42,6 +45,14 @@ export class CWriter {
 
   code(text: string): void {
     this.parts.push(text)
+  }
+
+  /** Writes $PREFIXscore_scaled(x), a finite number of the C text `result`. */
+  scoreScaled(prefix: string, result: string, declarations = ''): void {
+    this.need('finite')
+    this.code(
+      `static inline double $${prefix}score_scaled(const double *x) {\n${declarations}  return $finite(${result}, -DBL_MAX);\n}\n`,
+    )
   }
 
   need(...names: readonly HelperName[]): void {

@@ -4,12 +4,14 @@
  * comparison. With a support guard (support-guard.ts) the score is the sum of two logarithms of tail probabilities,
  * otherwise f.
  */
+
 import type { Matrix } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
 import { checkSupportGuard, fitSupportGuard } from '../calibration/support-guard.js'
 import { checkEmbedding, checkRowsInPrecision } from '../check-parts.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
 import { EMBEDDING_TILE_ROWS } from '../embedding/embedding-kernel.js'
+import { type CWriter, parenthesised } from '../export-c/c-text.js'
 import {
   bandwidthAt,
   type Fields,
@@ -51,7 +53,9 @@ import {
   fitEmbedded,
   guardFact,
   guardSpaceNumbers,
+  kernelValue,
   storedPrecision,
+  writeEmbeddedScore,
 } from './embedded.js'
 
 /** Detectors that embed rows by a sketch and separate them by a linear one-class SVM. */
@@ -292,6 +296,10 @@ function embeddedSvm(
       return { bandwidth: embedding.bandwidth, supportVectors: svm.supportVectors.rows }
     },
 
+    normalExamples({ embedding }: EmbeddedSvmModel) {
+      return { rows: embedding.landmarks }
+    },
+
     embedding({ embedding }: EmbeddedSvmModel) {
       return { dimensions: embedding.projection.rows, mixture: null }
     },
@@ -345,3 +353,44 @@ export const ocNystromSvm: DetectorDefinition<EmbeddedSvmParameters, EmbeddedSvm
   'Nyström embedding, linear one-class SVM',
   'nystrom',
 )
+
+// ---- C
+
+/** Writes $PREFIXdecide(x): f of a one-class SVM. */
+export function writeSvm(c: CWriter, svm: OneClassSvmModel, precision: Precision, prefix: string): void {
+  const { rows: n, cols, data } = svm.supportVectors
+  const open = `static inline double $${prefix}decide(const double *x) {\n`
+  if (svm.kernel.kind === 'linear') {
+    const { normal } = createOneClassSvmWorkspace(svm, { simd: false })
+    const table = c.table(`${prefix}normal`, 'double', normal)
+    c.code(`${open}  double sum = 0.0;
+  int i;
+  for (i = 0; i < ${cols}; i++) sum += ${table}[i] * x[i];
+  return sum - ${parenthesised(svm.offset)};
+}
+`)
+    return
+  }
+  const vectors = c.table(`${prefix}vectors`, 'double', data)
+  const alphas = c.table(`${prefix}alphas`, 'double', svm.dualCoefficients)
+  const square = `$squares(x, ${vectors}, i, ${n}, ${cols}, squares)`
+  const { setUp, value } = kernelValue(c, precision, svm.kernel.bandwidth, cols, square)
+  const isExact = precision === 'f64'
+  if (isExact) c.need('squares')
+  c.stackBytes += 32
+  c.code(`${open}  double sums[4] = {0.0, 0.0, 0.0, 0.0};
+  int i;
+${isExact ? '  double squares[4];\n' : ''}${setUp}  for (i = 0; i < ${n}; i++) {
+    sums[i % 4] += ${value(`${vectors} + i * ${cols}`)} * ${alphas}[i];
+  }
+  return sums[0] + sums[1] + (sums[2] + sums[3]) - ${parenthesised(svm.offset)};
+}
+`)
+}
+
+export function writeEmbeddedSvm(c: CWriter, model: EmbeddedSvmModel, prefix: string): void {
+  writeEmbeddedScore(c, model, prefix, () => {
+    writeSvm(c, model.svm, 'f64', prefix)
+    return `$${prefix}decide`
+  })
+}

@@ -2,9 +2,11 @@
  * Common parts of all detectors with an embedding: its options, its fit (scaler → bandwidth → landmarks and
  * projection), its scorer and its place in a model file.
  */
+
 import type { Matrix } from '@oddflow/core'
 import { exponentFactor, type Precision } from '@oddflow/linalg'
 import { createSupportGuard } from '../calibration/support-guard.js'
+import type { TailFunction } from '../calibration/tail-probability.js'
 import { logTail } from '../calibration/tail-probability.js'
 import { rowsInPrecision } from '../check-parts.js'
 import type { FitContext, ModelFact } from '../detector.js'
@@ -16,6 +18,7 @@ import {
   type EmbeddingKernelOptions,
 } from '../embedding/embedding-kernel.js'
 import { landmarkNotes } from '../embedding/landmarks.js'
+import { type CWriter, double } from '../export-c/c-text.js'
 import type { Fields } from '../fields.js'
 import type { EmbeddingModel, ModelFrame, SupportGuardModel } from '../model.js'
 import {
@@ -188,6 +191,12 @@ function createEmbedder(
   }
 }
 
+/** What models with an embedding share. */
+type EmbeddedModel = ModelFrame<CommonParameters & SketchParameters> & {
+  readonly embedding: EmbeddingModel
+  readonly supportGuard: SupportGuardModel | null
+}
+
 /** Writes the unguarded scores of `count` rows to `out`; `nearest` as in EmbeddingKernel. */
 type UnguardedScores = Embedder['logDensities']
 
@@ -199,15 +208,7 @@ type UnguardedScores = Embedder['logDensities']
  * which the guard maps to a number.
  */
 export function createEmbeddedScorer(
-  {
-    scaler,
-    embedding,
-    supportGuard,
-    parameters: { precision },
-  }: ModelFrame<CommonParameters & SketchParameters> & {
-    readonly embedding: EmbeddingModel
-    readonly supportGuard: SupportGuardModel | null
-  },
+  { scaler, embedding, supportGuard, parameters: { precision } }: EmbeddedModel,
   options: Pick<EmbeddingKernelOptions, 'simd' | 'mixture'>,
   unguardedBy: (embedder: Embedder) => UnguardedScores,
 ): Scorer {
@@ -326,4 +327,103 @@ export function embeddingFacts(
       value: `${landmarks.rows} landmarks${parameters.landmarks === 'random' ? '' : `, ${parameters.landmarks}`}, ${projection.rows} dimensions${centred ? ', centred' : ''}${parameters.precision === 'f32' ? ', float32' : ''}`,
     },
   ]
+}
+
+// ---- C
+
+/** Writes $PREFIXembed(x, z): z = φ′(x); returns −‖x − l‖² / r² of the nearest landmark l, or 0 without a guard. */
+function writeEmbedding(
+  c: CWriter,
+  { landmarks, projection, bandwidth }: EmbeddingModel,
+  precision: Precision,
+  weights: Float64Array | null,
+  prefix: string,
+): void {
+  const { rows: m, cols } = landmarks
+  const d = projection.rows
+  const points = c.table(`${prefix}landmarks`, 'double', landmarks.data)
+  // a landmark's numbers side by side, since landmarks are walked through
+  const transposed = Float64Array.from(
+    { length: m * d },
+    (_, at) => projection.data[(at % d) * m + Math.floor(at / d)]!,
+  )
+  const outputs = c.table(`${prefix}projection`, 'double', transposed)
+  const inverses = weights === null ? null : c.table(`${prefix}inverse_reaches`, 'double', weights)
+  const { setUp, value } = kernelValue(c, precision, bandwidth, cols, 'square')
+  const isExact = precision === 'f64'
+  const needsSquare = isExact || inverses !== null
+  if (needsSquare) c.need('squares')
+  c.code(`static inline double $${prefix}embed(const double *x, double *z) {
+  ${inverses === null ? '' : 'double nearest = INFINITY;\n  int found = 0;\n  '}int i, j;
+${needsSquare ? '  double squares[4];\n' : ''}${setUp}  for (i = 0; i < ${d}; i++) z[i] = 0.0;
+  for (j = 0; j < ${m}; j++) {
+${needsSquare ? `    const double square = $squares(x, ${points}, j, ${m}, ${cols}, squares);\n` : ''}    const double kernel = ${value(`${points} + j * ${cols}`)};
+${
+  inverses === null
+    ? ''
+    : `    if (square < nearest) {
+      nearest = square;
+      found = j;
+    }
+`
+}    for (i = 0; i < ${d}; i++) z[i] += ${outputs}[j * ${d} + i] * kernel;
+  }
+  return ${inverses === null ? '0.0' : `-(${inverses}[found] * nearest)`};
+}
+`)
+  c.stackBytes += 8 * d
+}
+
+/** C text of exp(−‖x − y‖² / h²) for a row y, `square` being ‖x − y‖²; and what goes before the loop over rows. */
+export function kernelValue(
+  c: CWriter,
+  precision: Precision,
+  bandwidth: number,
+  cols: number,
+  square: string,
+): { readonly setUp: string; readonly value: (y: string) => string } {
+  const factor = double(exponentFactor(bandwidth, precision))
+  if (precision === 'f64') {
+    c.need('exp')
+    return { setUp: '', value: () => `$exp(${square} * ${factor})` }
+  }
+  c.need('exp32', 'square32')
+  c.stackBytes += 4 * cols
+  return {
+    setUp: `  float x32[${cols}];\n  int t;\n  for (t = 0; t < ${cols}; t++) x32[t] = $single(x[t]);\n`,
+    value: (y) => `$exp32($square32(x32, ${y}, ${cols}), ${factor}f)`,
+  }
+}
+
+/** C text of log p of a value, by the table of a guard. */
+function logTailOf(c: CWriter, table: TailFunction, name: string, value: string): string {
+  c.need('log_tail')
+  const values = c.table(`${name}_values`, 'double', table.values)
+  const logs = c.table(`${name}_logs`, 'double', table.logTails)
+  return `$log_tail(${value}, ${values}, ${logs}, ${table.count}, ${double(table.lowerSlope)}, ${double(table.upperScale)})`
+}
+
+/** Writes $PREFIXscore_scaled(x). `writeDecision` writes the function of φ′ and returns its name. */
+export function writeEmbeddedScore(
+  c: CWriter,
+  { embedding, supportGuard, parameters }: EmbeddedModel,
+  prefix: string,
+  writeDecision: () => string,
+): void {
+  const guard = supportGuard === null ? null : createSupportGuard(supportGuard)
+  writeEmbedding(c, embedding, parameters.precision, guard?.weights ?? null, prefix)
+  const decision = writeDecision()
+  c.need('finite')
+  const z = `  double z[${embedding.projection.rows}];\n`
+  if (guard === null) {
+    c.scoreScaled(prefix, `${decision}(z)`, `${z}  $${prefix}embed(x, z);\n`)
+    return
+  }
+  const density = logTailOf(c, guard.density, `${prefix}density_tail`, `${decision}(z)`)
+  const support = logTailOf(c, guard.support, `${prefix}support_tail`, 'support')
+  c.scoreScaled(
+    prefix,
+    `density + ${support}`,
+    `${z}  const double support = $${prefix}embed(x, z);\n  const double density = ${density};\n`,
+  )
 }

@@ -48,6 +48,8 @@ interface StandaloneAlgorithm<Parameters extends CommonParameters, Part, Workspa
   readonly spaceNumbers: (part: Part) => number
   readonly facts: (part: Part, parameters: Parameters) => ModelFact[]
   readonly figures: (part: Part) => Readonly<Record<string, number>>
+  /** As `DetectorDefinition.normalExamples`, scaled rows alone. */
+  readonly examples?: (part: Part) => Matrix
 }
 
 /** Fits a scaler, and the algorithm to scaled rows. */
@@ -78,7 +80,7 @@ export function standalone<
   Own = Record<never, never>,
 >(a: StandaloneAlgorithm<Parameters, Part, Workspace, Own>): DetectorDefinition<Parameters, Model, Own> {
   const partOf = (model: Model): Part => (model as unknown as Fields)[a.field] as Part
-  const { own = {} as Own & SettingTable } = a
+  const { own = {} as Own & SettingTable, examples } = a
   const shared = ['scaler', ...(a.settings ?? [])] as const
   const options = [
     ...shared.filter((name) => isOption(SHARED_SETTINGS[name])),
@@ -124,5 +126,8 @@ export function standalone<
     spaceNumbers: (model: Model) => a.spaceNumbers(partOf(model)),
     facts: (model: Model) => a.facts(partOf(model), model.parameters),
     figures: (model: Model) => a.figures(partOf(model)),
+    ...(examples === undefined
+      ? {}
+      : { normalExamples: (model: Model) => ({ rows: examples(partOf(model)) }) }),
   }
 }

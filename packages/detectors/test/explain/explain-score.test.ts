@@ -1,7 +1,7 @@
 /** Explanations hold for every detector, and point at what was made different. */
 import { ArgumentError, createRng } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import { nearestExample, normalExamples } from '../../src/explain/normal-examples.js'
+import { nearestExample, normalExamples } from '../../src/explain/explain-score.js'
 import {
   checkParameters,
   createExplainer,
@@ -42,7 +42,9 @@ function outIn(column: number): Float64Array {
   return row
 }
 
-const explained = DETECTOR_NAMES.filter((name) => name !== 'iforest')
+const explained = DETECTOR_NAMES.filter(
+  (name) => name === 'ensemble' || DETECTORS[name].normalExamples !== undefined,
+)
 
 describe.each(explained)('%s', (detector) => {
   const model = fitted(detector)
