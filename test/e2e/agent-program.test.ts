@@ -323,7 +323,7 @@ describe('refusals are one line', () => {
     [
       ['run', '--read', scan, '--model', model, '--eve', inFolder('none/eve.json')],
       1,
-      /no such file or folder/,
+      /there is no folder \S*none; create it first/,
     ],
     [['run', '--read', scan, ...given, '--state', model], 1, /home\.oddflow.*cannot write/],
     [['run', '-c', inFolder('none.yaml')], 1, /none\.yaml: cannot read it: no such file/],

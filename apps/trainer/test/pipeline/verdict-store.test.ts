@@ -2,7 +2,7 @@ import { copyFlowRecord, type FlowRecord } from '@oddflow/flows'
 import type { FlowExplainer, FlowExplanation } from '@oddflow/program'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { RowSample } from '../../src/pipeline/row-sample.js'
+import { RowSample } from '../../src/library/rows.js'
 import { createScratchRuns, VerdictStore } from '../../src/pipeline/verdict-store.js'
 
 const record: FlowRecord = {
@@ -221,7 +221,7 @@ describe('VerdictStore of more than is held in memory', () => {
     const { TMPDIR } = process.env
     process.env.TMPDIR = '/nowhere/at/all'
     try {
-      expect(() => createScratchRuns(16)).toThrow(/nowhere.*cannot write it: no such file/)
+      expect(() => createScratchRuns(16)).toThrow(/nowhere.*cannot write it: there is no folder \/nowhere\/at/)
     } finally {
       if (TMPDIR === undefined) delete process.env.TMPDIR
       else process.env.TMPDIR = TMPDIR
