@@ -19,7 +19,17 @@ import {
 import { completionCommand } from '@oddflow/program/completion'
 import { createProgress } from '@oddflow/program/progress'
 import { Command, InvalidArgumentError } from 'commander'
-import { type Archive, openArchive, rest, type ServerOptions, WAIT_SCALE, wordsOf } from './archive.js'
+import {
+  type Archive,
+  lastFailed,
+  openArchive,
+  readStatus,
+  rest,
+  type ServerOptions,
+  type Status,
+  WAIT_SCALE,
+  wordsOf,
+} from './archive.js'
 import { enroll, gatewaysUrlIn, loginOf } from './folder.js'
 import { type Gateway, listGateways, prepareGateways, readEvents } from './gateways.js'
 import {
@@ -35,10 +45,9 @@ import {
   type TargetOptions,
   targetOf,
 } from './models.js'
+import { VERSION } from './score-capture.js'
 import { type ServeOptions, serve } from './serve.js'
-import { lastFailed, readStatus, type Status } from './status.js'
 import { type SubmitOptions, submit } from './submit.js'
-import { VERSION } from './version.js'
 import { type WorkOptions, work } from './work.js'
 
 const messages = createMessages('oddflow-fleet')

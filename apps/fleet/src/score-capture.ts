@@ -5,7 +5,7 @@
  *
  * Columns are those of a flow log (Zeek's names), the capture's name and, under a model, score, novel and rule.
  */
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createPacketDecoder } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
@@ -15,7 +15,6 @@ import { createFlowExtractor, type FlowRecord, flowLogFields, flowSummaryContrac
 import { createFlowJudge, openWholeFile, type Verdict, type WholeFile } from '@oddflow/program'
 import { createParquetWriter, type ParquetColumn, type ParquetFile } from '@oddflow/program/parquet'
 import type { Job } from './archive.js'
-import { VERSION } from './version.js'
 
 export interface CaptureOutcome {
   readonly packets: number
@@ -184,3 +183,9 @@ function columnsOf(job: Job, contract: FlowContract, isJudged: boolean): Parquet
   }
   return columns
 }
+
+/** The version of this package, from its own package.json. */
+
+export const VERSION: string = (
+  JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+).version

@@ -2,8 +2,7 @@
 import { type CaptureEnd, createCaptureReader, type FrameBatch } from '@oddflow/capture'
 import { ArgumentError, FormatError, OddFlowError } from '@oddflow/core'
 import { decodeModelFile } from '@oddflow/detectors'
-import type { Flow } from './library/flow.js'
-import { type FitOptions, fitModel, type Model, TrainedModel } from './library/model.js'
+import { type Model, TrainedModel } from './library/model.js'
 import {
   type BlobLike,
   blocksOf,
@@ -17,21 +16,9 @@ import {
   type ReadFlowsOptions,
   sourcesIn,
 } from './library/read-flows.js'
-import { describe, isObject, type Rows } from './library/rows.js'
-
-/** Of this package; the bundler puts it in (tools/workspace/bundle-program.mjs). */
-declare const ODDFLOW_VERSION: string
+import { describe, isObject } from './library/rows.js'
 
 export * from './library/public.js'
-
-/**
- * Trains a detector on normal rows (n × D, n ≥ 10) or on flows of `readFlows`, and sets its threshold. The same seed gives
- * the same model, to the byte, on every machine. Throws ArgumentError that names the argument, DataError for rows that
- * nothing can be learned from.
- */
-export function fit(rows: Rows | Iterable<Flow>, options: FitOptions = {}): Model {
-  return fitModel(rows, options, ODDFLOW_VERSION)
-}
 
 /**
  * Reads the flows of one capture or of several, in the order in which flows end; no flow crosses captures. A source is a

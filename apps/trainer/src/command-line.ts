@@ -3,21 +3,21 @@
  * does not wait for the charting library.
  */
 import { Argument, Command, Option } from 'commander'
-import { withDetectorFlags } from './detector-flags.js'
 import {
   INPUT_HELP,
   inputs,
   number,
   OPEN_FLOWS,
+  RECIPES,
   whole,
   withCaptureFlags,
+  withDetectorFlags,
   withFlowFlags,
   withFlowMemory,
   withFormat,
+  withSelectionFlags,
   withShortHelp,
 } from './flags.js'
-import { RECIPES } from './recipes.js'
-import { withSelectionFlags } from './selection/selection-flags.js'
 
 /** Options of `train` that its short help shows. */
 const ESSENTIAL = 'output recipe fpr seed format filter continuous features protocols detector'.split(' ')
@@ -253,7 +253,9 @@ function inspectCommand(): Command {
   )
     .addArgument(new Argument('<model>', 'a model file'))
     .addHelpText('after', '\nExample:\n  oddflow inspect camera.oddflow')
-    .action(async (model: string, options) => (await import('./commands/inspect.js')).inspect(model, options))
+    .action(async (model: string, options) =>
+      (await import('./commands/model-file.js')).inspect(model, options),
+    )
 }
 
 function infoCommand(): Command {
@@ -350,7 +352,7 @@ Examples:
   gcc -std=c99 -ffp-contract=off -O2 main.c -lm`,
     )
     .action(async (model: string, options) =>
-      (await import('./commands/export.js')).exportModel(model, options),
+      (await import('./commands/model-file.js')).exportModel(model, options),
     )
 }
 
@@ -371,7 +373,9 @@ To make the key, and its public key for the agent:
 Examples:
   oddflow sign camera.oddflow --key models.key`,
     )
-    .action(async (models: string[], options) => (await import('./commands/sign.js')).sign(models, options))
+    .action(async (models: string[], options) =>
+      (await import('./commands/model-file.js')).sign(models, options),
+    )
 }
 
 function demoCommand(): Command {

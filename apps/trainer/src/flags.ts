@@ -1,14 +1,37 @@
+/** Options of the commands: for captures and flows, of the detectors, of the parameter search, and presets of them. */
 import {
   type Decapsulation,
   type FeatureContract,
   FLOW_FEATURE_SETS,
   FLOW_PROTOCOLS,
   type FlowFeatureSet,
+  type FlowKeyRule,
   type FlowProtocol,
+  type IatUnit,
   type PacketView,
   packetView,
+  type ScalerName,
   type SizeMeasure,
+  type TruncationMode,
 } from '@oddflow/core'
+import {
+  DETECTOR_NAMES,
+  DETECTORS,
+  type DetectorName,
+  type DetectorOptions,
+  OPTION_NAMES,
+  type OptionName,
+  optionNamed,
+  type QuantileCompat,
+} from '@oddflow/detectors'
+import {
+  applicableGrid,
+  type Candidate,
+  gridCandidates,
+  orderedGrid,
+  type ParameterGrid,
+  PLAIN_ROWS_DETECTORS,
+} from '@oddflow/evaluation'
 import { parseBytes, UsageError } from '@oddflow/program'
 import { Argument, type Command, CommanderError, Help, InvalidArgumentError, Option } from 'commander'
 
@@ -26,7 +49,7 @@ export function whole(text: string): number {
 }
 
 /** Values between commas. */
-export function list<T>(parse: (text: string) => T): (text: string) => T[] {
+function list<T>(parse: (text: string) => T): (text: string) => T[] {
   return (text) => {
     try {
       return text.split(',').map((part) => parse(part.trim()))
@@ -243,4 +266,222 @@ export function givenFlag(options: object, names: readonly string[]): string | u
 /** The flag of an option: bandwidthQuantile → --bandwidth-quantile. */
 export function flagOf(option: string): string {
   return `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+}
+
+/**
+ * The detectors' own options as flags of `train`. A flag is its option's name in kebab-case; what it means, its default
+ * and the detectors that take it stand in @oddflow/detectors.
+ */
+
+const PARSERS: Readonly<Record<string, (text: string) => unknown>> = {
+  whole,
+  number,
+  list: list((name) => name),
+}
+
+export function withDetectorFlags(command: Command): Command {
+  const names = new Option(
+    '--detector <name>',
+    `one of ${DETECTOR_NAMES.join(', ')} (default: ensemble for flow-summary, oc-kjl-qs for other feature sets; for rows of a file, whichever of ${PLAIN_ROWS_DETECTORS.map(({ detector }) => detector).join(', ')} suits them)`,
+  )
+  command.addOption(names.helpGroup('Detector:'))
+  for (const name of OPTION_NAMES) {
+    for (const option of optionsOf(name)) command.addOption(option.helpGroup(`${optionNamed(name).group}:`))
+  }
+  return command
+}
+
+/** What the documents say of each flag; `detectors` is empty where all take it. */
+export function detectorFlagRows(): { flag: string; detectors: string; byDefault: string; help: string }[] {
+  return OPTION_NAMES.map((name) => {
+    const { value, help, choices } = optionNamed(name)
+    const flag = value === undefined ? flagOf(name).replace(/^--/, '--[no-]') : flagOf(name)
+    return {
+      flag: choices === undefined ? flag : `${flag} ${choices.join(', ')}`,
+      detectors: takersOf(name),
+      byDefault: value === undefined ? (defaultOf(name) === 'true' ? 'yes' : 'no') : defaultOf(name),
+      help,
+    }
+  })
+}
+
+/** One option, or two for a switch. */
+function optionsOf(name: OptionName): Option[] {
+  const { kind, value, help, off, choices } = optionNamed(name)
+  const flag = flagOf(name)
+  if (value === undefined) {
+    const isOn = defaultOf(name) === 'true'
+    return [
+      new Option(flag, `${help} (${join(takersOf(name), isOn ? 'default' : '')})`),
+      new Option(flag.replace(/^--/, '--no-'), `${off ?? 'do not'}${isOn ? '' : ' (default)'}`),
+    ]
+  }
+  const option = new Option(
+    `${flag} <${value}>`,
+    `${help} (${join(takersOf(name), `default: ${defaultOf(name)}`)})`,
+  )
+  const parse = PARSERS[kind]
+  if (parse !== undefined) option.argParser(parse)
+  return choices === undefined ? [option] : [option.choices([...choices])]
+}
+
+function defaultOf(name: OptionName): string {
+  const { shownDefault, byDefault } = optionNamed(name)
+  return shownDefault ?? String(byDefault)
+}
+
+/** "oc-kjl, gmm"; empty where all detectors take it. */
+export function takersOf(option: OptionName): string {
+  const takers = DETECTOR_NAMES.filter((name) => DETECTORS[name].options.includes(option))
+  return takers.length === DETECTOR_NAMES.length ? '' : takers.join(', ')
+}
+
+function join(takers: string, rest: string): string {
+  return [takers, rest].filter((part) => part !== '').join('; ')
+}
+
+/**
+ * Flags of `train` that choose parameters on labelled inputs, and what they ask for.
+ *
+ * The two lists of inputs switch the search on; the others say how it is done, and are refused without them.
+ */
+
+export interface SelectionFlags {
+  readonly selectNormal?: readonly string[]
+  readonly selectNovel?: readonly string[]
+  readonly selectNovelFilter?: string
+  readonly jobs?: number
+  readonly selectionReport?: string
+}
+
+const MAXIMUM_JOBS = 256
+
+export interface SelectionRequest {
+  readonly grid: ParameterGrid
+  readonly candidates: readonly Candidate[]
+  /** Worker threads; as many as there are processors where it is undefined. */
+  readonly jobs: number | undefined
+  readonly report: string | undefined
+}
+
+export function withSelectionFlags(command: Command): Command {
+  const flags = [
+    new Option(
+      '--select-normal <input...>',
+      'choose the parameters with the best AUC on these normal inputs, which are not trained on, and those of --select-novel',
+    ),
+    new Option('--select-novel <input...>', 'novel inputs for --select-normal'),
+    new Option('--select-novel-filter <filter>', 'filter of the --select-novel inputs, instead of --filter'),
+    new Option('--jobs <count>', 'worker threads (default: one for each processor)').argParser(whole),
+    new Option('--selection-report <file>', 'write all candidates and their AUC as JSON'),
+  ]
+  for (const flag of flags) command.addOption(flag.helpGroup('Choosing parameters:'))
+  return command
+}
+
+/** null where nothing is to be chosen. Throws UsageError naming the flag that does not fit. */
+export function selectionFrom(flags: SelectionFlags, detector: DetectorOptions): SelectionRequest | null {
+  const { selectNormal: normal, selectNovel: novel } = flags
+  if (normal === undefined && novel === undefined) {
+    const flag = givenFlag(flags, ['selectNovelFilter', 'jobs', 'selectionReport'])
+    if (flag !== undefined) throw new UsageError(`${flag}: needs --select-normal and --select-novel`)
+    return null
+  }
+  if (normal === undefined) throw new UsageError('--select-novel: needs --select-normal too')
+  if (novel === undefined) throw new UsageError('--select-normal: needs --select-novel too')
+  const { jobs, selectionReport: report } = flags
+  if (jobs !== undefined && !(jobs >= 1 && jobs <= MAXIMUM_JOBS)) {
+    throw new UsageError(`--jobs ${jobs}: expected a whole number from 1 to ${MAXIMUM_JOBS}`)
+  }
+  const grid = applicableGrid(detector)
+  if (Object.keys(grid).length === 0) {
+    throw new UsageError(
+      `--select-normal: ${detector.detector} has no bandwidth quantile and no k left to choose; leave out --bandwidth-quantile or --k, or do not search`,
+    )
+  }
+  return {
+    jobs,
+    report,
+    grid: orderedGrid(grid),
+    candidates: gridCandidates(detector, grid),
+  }
+}
+
+/**
+ * Recipes: presets of `train` and `extract` that single options override (docs/recipes.md).
+ *
+ * - `default`: what measurement favours (docs/results/default-recipe.md), flow summaries judged by an ensemble. It also sets
+ *   what `oc-kjl-qs` needs, for rows of other feature sets.
+ * - `paper`: the text of Yang, Kpotufe and Feamster.
+ * - `authors`: their code. Its rows are theirs to the bit (docs/flows.md).
+ */
+
+export interface Recipe {
+  readonly features: FlowFeatureSet
+  /** For rows of `features`; `oc-kjl-qs` for those of other feature sets. */
+  readonly detector: DetectorName
+  readonly bandwidthQuantile: number
+  readonly quantileCompat: QuantileCompat
+  readonly centre: boolean
+  readonly supportGuard: boolean
+  readonly scaler: ScalerName
+  readonly iatUnit: IatUnit
+  readonly sizeMeasure: SizeMeasure
+  readonly truncation: TruncationMode
+  readonly flowKey: FlowKeyRule
+}
+
+export const RECIPES: Readonly<Record<string, Recipe>> = {
+  default: {
+    features: 'flow-summary',
+    detector: 'ensemble',
+    bandwidthQuantile: 0.3,
+    quantileCompat: 'pairs',
+    centre: false,
+    supportGuard: true,
+    scaler: 'none',
+    iatUnit: 'seconds',
+    sizeMeasure: 'frame',
+    truncation: 'split',
+    flowKey: 'bidirectional-5-tuple',
+  },
+  paper: {
+    features: 'iat-size',
+    detector: 'oc-kjl-qs',
+    bandwidthQuantile: 0.25,
+    quantileCompat: 'pairs',
+    centre: false,
+    supportGuard: false,
+    scaler: 'none',
+    iatUnit: 'microseconds',
+    sizeMeasure: 'frame',
+    truncation: 'truncate',
+    flowKey: 'bidirectional-5-tuple',
+  },
+  authors: {
+    features: 'iat-size',
+    detector: 'oc-kjl-qs',
+    bandwidthQuantile: 0.3,
+    quantileCompat: 'authors',
+    centre: true,
+    supportGuard: false,
+    scaler: 'none',
+    iatUnit: 'seconds',
+    sizeMeasure: 'captured',
+    truncation: 'idle-gap',
+    flowKey: 'directional-5-tuple',
+  },
+}
+
+/** For rows of a feature set; undefined: rows of a file, where nothing is chosen by measurement. */
+export function recipeDetector(recipe: Recipe, features: FlowFeatureSet | undefined): DetectorName {
+  return features === recipe.features ? recipe.detector : 'oc-kjl-qs'
+}
+
+export function recipeNamed(name: string): Recipe {
+  const recipe = Object.hasOwn(RECIPES, name) ? RECIPES[name] : undefined
+  if (recipe === undefined) {
+    throw new UsageError(`--recipe ${name}: expected one of ${Object.keys(RECIPES).join(', ')}`)
+  }
+  return recipe
 }

@@ -8,7 +8,7 @@ import {
 } from '@oddflow/flows'
 import { openWholeFile, UsageError, type WholeFile } from '@oddflow/program'
 import { createParquetWriter } from '@oddflow/program/parquet'
-import { VERSION } from './version.js'
+import { VERSION } from './inputs.js'
 
 /**
  * A structured NumPy array (NEP 1, version 1.0): times as datetime64[us], intervals as float64 seconds, counts as uint64,

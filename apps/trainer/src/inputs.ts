@@ -1,6 +1,7 @@
-/** The inputs of a command, and messages about them. */
+/** The inputs of a command, messages about them, and the version of this package. */
 
 import { randomInt } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { DataError } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { createMessages, UsageError } from '@oddflow/program'
@@ -88,3 +89,14 @@ export function warnOfBareRows(saved: SavedModel, kind: InputKind): void {
     )
   }
 }
+
+/**
+ * The folder of this package: one above the compiled modules, and above the bundle's files, so this file must stay at the
+ * top of src/.
+ */
+export const PACKAGE_FOLDER = new URL('../', import.meta.url)
+
+/** Of this package, from its package.json. */
+export const VERSION: string = (
+  JSON.parse(readFileSync(new URL('package.json', PACKAGE_FOLDER), 'utf8')) as { version: string }
+).version

@@ -7,7 +7,7 @@ import { completionCommand } from '@oddflow/program/completion'
 import { Command } from 'commander'
 import { COMMANDS } from './command-line.js'
 import { INPUT_HELP } from './flags.js'
-import { VERSION } from './version.js'
+import { VERSION } from './inputs.js'
 
 export function createProgram(): Command {
   const program = new Command('oddflow')

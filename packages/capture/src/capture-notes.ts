@@ -51,7 +51,7 @@ export const MAXIMUM_WIRE_BYTES = 1_048_576
 export const MAXIMUM_INTERFACES = 262_144
 
 /** Warnings kept; further ones are only counted. */
-export const MAXIMUM_WARNINGS = 16
+const MAXIMUM_WARNINGS = 16
 
 /** The formats of captures that are read. */
 export type CaptureFormat = 'pcap' | 'pcapng'

@@ -14,7 +14,7 @@ import {
   PCAP_FILE_HEADER_BYTES,
   PcapRecords,
   type RecordReader,
-} from './pcap-records.js'
+} from './pcap.js'
 import { PCAPNG_SECTION_HEADER, PcapngBlocks } from './pcapng.js'
 import { aggregateAt } from './wlan.js'
 

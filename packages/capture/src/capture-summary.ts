@@ -5,8 +5,10 @@
  * Flows are distinct unordered pairs of (address, port) with protocol and IP version, of the outer headers, without
  * timeouts. packets = keyedPackets + the sum over `skipped`.
  */
+
+import { ArgumentError, halfSipHash13 } from '@oddflow/core'
 import type { CaptureDrops, CaptureEnd } from './capture-notes.js'
-import { createFlowKeySet, type FlowCounts } from './flow-key-set.js'
+import { PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_SCTP, PROTOCOL_TCP, PROTOCOL_UDP } from './ip.js'
 import { linkTypeName } from './link-layer.js'
 import { type FrameBatch, PACKET_OK, PACKET_STATUS_NAMES, type PacketBatch } from './packet-batch.js'
 import { PacketCheck, type PacketCheckCounts } from './packet-check.js'
@@ -135,4 +137,128 @@ export function createCaptureSummariser(
       }
     },
   }
+}
+
+/**
+ * FlowKeySet: counts different conversations exactly, in typed arrays.
+ *
+ * A key is ten 32-bit words: both addresses, both ports, protocol and IP version, with the ends in a fixed order so that
+ * both directions are one key. Open addressing with a keyed hash, doubled at half load. Beyond `maximumKeys` a new key is
+ * only counted as `overflow`, and the counts by protocol become lower bounds. At the default bound the set takes at most
+ * 100 MB, twice that during its last growth.
+ */
+
+/** Most different flows that a FlowKeySet counts unless the caller says otherwise. */
+const DEFAULT_MAXIMUM_FLOW_KEYS = 2_097_152
+const WORDS = 10
+
+/** Numbers of different flows by transport. */
+export interface FlowCounts {
+  tcp: number
+  udp: number
+  /** ICMP over IPv4 and ICMPv6 over IPv6, by pair of addresses. */
+  icmp: number
+  sctp: number
+  /** All other protocols, by pair of addresses. */
+  other: number
+}
+
+/** Counts different flows (unordered pairs of ends with a protocol) in bounded memory. */
+export interface FlowKeySet {
+  readonly counts: Readonly<FlowCounts>
+  /** Packets whose key was new when the set was full. */
+  readonly overflow: number
+  add(packets: PacketBatch, i: number): void
+}
+
+/**
+ * @param hashSeed - for untrusted packets a number that their senders cannot predict, so that they cannot choose keys
+ * that all fall on one slot. The counts do not depend on it.
+ */
+export function createFlowKeySet(maximumKeys: number = DEFAULT_MAXIMUM_FLOW_KEYS, hashSeed = 0): FlowKeySet {
+  if (!Number.isSafeInteger(maximumKeys) || maximumKeys < 1 || maximumKeys > 2 ** 26) {
+    throw new ArgumentError(
+      `maximumKeys: expected a whole number from 1 to 2^26, found ${maximumKeys}`,
+      'maximumKeys',
+    )
+  }
+  const key0 = hashSeed | 0
+  const key1 = Math.floor(hashSeed / 4294967296) | 0
+  const hash = (words: Uint32Array, at: number): number => halfSipHash13(words, at, WORDS, key0, key1)
+  const counts: FlowCounts = { tcp: 0, udp: 0, icmp: 0, sctp: 0, other: 0 }
+  let size = 0
+  let overflow = 0
+  let keys = new Uint32Array(WORDS * 512)
+  let table = new Uint32Array(1024) // key number + 1
+  const probe = new Uint32Array(WORDS)
+
+  const grow = (): void => {
+    const larger = new Uint32Array(2 * keys.length)
+    larger.set(keys)
+    keys = larger
+    table = new Uint32Array(2 * table.length)
+    const mask = table.length - 1
+    for (let key = 0; key < size; key++) {
+      let slot = hash(keys, WORDS * key) & mask
+      while (table[slot] !== 0) slot = (slot + 1) & mask
+      table[slot] = key + 1
+    }
+  }
+
+  return {
+    counts,
+    get overflow() {
+      return overflow
+    },
+    add(packets, i) {
+      fillKey(probe, packets, i)
+      const mask = table.length - 1
+      let slot = hash(probe, 0) & mask
+      for (let held = table[slot]!; held !== 0; held = table[slot]!) {
+        if (equal(keys, WORDS * (held - 1), probe)) return
+        slot = (slot + 1) & mask
+      }
+      if (size >= maximumKeys) {
+        overflow++
+        return
+      }
+      keys.set(probe, WORDS * size)
+      table[slot] = ++size
+      countProtocol(counts, packets.protocol[i]!)
+      if (2 * size >= table.length) grow()
+    },
+  }
+}
+
+function countProtocol(counts: FlowCounts, protocol: number): void {
+  if (protocol === PROTOCOL_TCP) counts.tcp++
+  else if (protocol === PROTOCOL_UDP) counts.udp++
+  else if (protocol === PROTOCOL_ICMP || protocol === PROTOCOL_ICMPV6) counts.icmp++
+  else if (protocol === PROTOCOL_SCTP) counts.sctp++
+  else counts.other++
+}
+
+function fillKey(key: Uint32Array, packets: PacketBatch, i: number): void {
+  const { sourceAddress, destinationAddress } = packets
+  const protocol = packets.protocol[i]!
+  const isIcmp = protocol === PROTOCOL_ICMP || protocol === PROTOCOL_ICMPV6
+  const sourcePort = isIcmp ? 0 : packets.sourcePort[i]!
+  const destinationPort = isIcmp ? 0 : packets.destinationPort[i]!
+  let order = 0
+  for (let k = 0; k < 4 && order === 0; k++)
+    order = sourceAddress[4 * i + k]! - destinationAddress[4 * i + k]!
+  if (order === 0) order = sourcePort - destinationPort
+  const low = order <= 0 ? sourceAddress : destinationAddress
+  const high = order <= 0 ? destinationAddress : sourceAddress
+  for (let k = 0; k < 4; k++) {
+    key[k] = low[4 * i + k]!
+    key[4 + k] = high[4 * i + k]!
+  }
+  key[8] = order <= 0 ? (sourcePort << 16) | destinationPort : (destinationPort << 16) | sourcePort
+  key[9] = (packets.ipVersion[i]! << 8) | protocol
+}
+
+function equal(keys: Uint32Array, at: number, probe: Uint32Array): boolean {
+  for (let k = 0; k < WORDS; k++) if (keys[at + k] !== probe[k]) return false
+  return true
 }

@@ -8,7 +8,7 @@
  * Not read: DNS over TCP, TLS or HTTPS; a ClientHello in several TLS records; QUIC, whose ClientHello is encrypted.
  */
 
-export const MAXIMUM_HOST_NAME_BYTES = 253
+const MAXIMUM_HOST_NAME_BYTES = 253
 const MAXIMUM_NAME_BYTES = 255
 
 /** The name in lower case; null if it is no host name. */

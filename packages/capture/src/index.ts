@@ -1,40 +1,15 @@
-export { formatAddress, formatMac, parseIpv4, parseIpv6, parseMac, parseOctets, wordOf } from './addresses.js'
+export { formatAddress, formatMac, parseIpv4, parseIpv6, parseMac } from './addresses.js'
+export { type CaptureDrops, type CaptureEnd, type CaptureFormat, describeDamage } from './capture-notes.js'
+export { type CaptureReader, type CaptureReaderOptions, createCaptureReader } from './capture-reader.js'
 export {
-  addDrops,
-  type CaptureDrops,
-  type CaptureEnd,
-  type CaptureFormat,
-  type CaptureNotes,
-  createCaptureNotes,
-  createWarningList,
-  describeDamage,
-  type InterfaceStatistics,
-  MAXIMUM_BLOCK_BYTES,
-  MAXIMUM_CAPTURED_BYTES,
-  MAXIMUM_COMMENT_BYTES,
-  MAXIMUM_COMMENTS,
-  MAXIMUM_INTERFACES,
-  MAXIMUM_WARNINGS,
-  MAXIMUM_WIRE_BYTES,
-  NO_DROPS,
-  type WarningList,
-  warnOfLargeCounters,
-} from './capture-notes.js'
-export {
-  type CaptureReader,
-  type CaptureReaderOptions,
-  createCaptureReader,
-  DEFAULT_BATCH_FRAMES,
-} from './capture-reader.js'
-export { type CaptureSummariser, type CaptureSummary, createCaptureSummariser } from './capture-summary.js'
-export type { PacketFilter } from './filter/compile-filter.js'
-export { compileFilter, MAXIMUM_FILTER_DEPTH } from './filter/compile-filter.js'
-export {
+  type CaptureSummariser,
+  type CaptureSummary,
+  createCaptureSummariser,
   createFlowKeySet,
-  DEFAULT_MAXIMUM_FLOW_KEYS,
   type FlowCounts,
   type FlowKeySet,
-} from './flow-key-set.js'
+} from './capture-summary.js'
+export { compileFilter, type PacketFilter } from './filter/compile-filter.js'
 export {
   type DnsMessage,
   type DomainName,
@@ -46,13 +21,6 @@ export {
 } from './host-names.js'
 export { icmpCodeOf } from './ip.js'
 export { linkTypeName } from './link-layer.js'
-export {
-  MAXIMUM_OPEN_CAPTURES,
-  type MergeCounters,
-  type MergeInput,
-  type MergeInputCounters,
-  mergeCaptures,
-} from './merge-captures.js'
 export {
   type ColumnSource,
   createFrameBatch,
@@ -66,7 +34,6 @@ export {
   packetStatusCode,
 } from './packet-batch.js'
 export {
-  DUPLICATE_WINDOW_MICROS,
   describePacketCheck,
   PacketCheck,
   type PacketCheckCounts,
@@ -76,10 +43,8 @@ export {
 } from './packet-check.js'
 export {
   createPacketDecoder,
-  DECAPSULATIONS,
   type Decapsulation,
   decodePackets,
-  MAXIMUM_TUNNELS,
   type PacketDecoder,
   type PacketDecoderCounters,
   type PacketDecoderOptions,
@@ -89,8 +54,6 @@ export {
   PACKET_ORDER_BYTES,
   PacketOrder,
   type PacketOrderCounts,
-  REORDER_PACKETS,
-  REORDER_WINDOW_MICROS,
   type TakePackets,
 } from './packet-order.js'
 export {
@@ -99,12 +62,4 @@ export {
   encodePcapRecord,
   type PcapFrame,
   type PcapOptions,
-} from './pcap-writer.js'
-export {
-  createReorderWindow,
-  DEFAULT_WINDOW_FRAMES,
-  MAXIMUM_WINDOW_BYTES,
-  MAXIMUM_WINDOW_FRAMES,
-  type ReorderWindow,
-} from './reorder-window.js'
-export { type ReplayClock, type ReplayOptions, replayFrames } from './replay-frames.js'
+} from './pcap.js'

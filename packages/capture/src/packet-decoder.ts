@@ -333,7 +333,7 @@ export function decodePackets(frames: FrameBatch, packets: PacketBatch): void {
 export const MAXIMUM_TUNNELS = 8
 
 /** Whose headers key the packets inside tunnels: the tunnel's, or their own. */
-export const DECAPSULATIONS = ['outer', 'inner'] as const
+const DECAPSULATIONS = ['outer', 'inner'] as const
 /** One of DECAPSULATIONS. */
 export type Decapsulation = (typeof DECAPSULATIONS)[number]
 

@@ -19,7 +19,7 @@ import { WRONG_TIME_MICROS } from './capture-notes.js'
 import { type ColumnSource, createPacketBatch, HEAP_COLUMNS, type PacketBatch } from './packet-batch.js'
 
 /** Packets that are late by no more than this are sorted. */
-export const REORDER_WINDOW_MICROS = 10_000
+const REORDER_WINDOW_MICROS = 10_000
 /** Most packets held. */
 export const REORDER_PACKETS = 256
 const FUTURE_MICROS = 60_000_000

@@ -17,7 +17,7 @@ import {
   type WarningList,
 } from './capture-notes.js'
 import type { FrameBatch } from './packet-batch.js'
-import { createOddRecords, hex32, type RecordReader } from './pcap-records.js'
+import { createOddRecords, hex32, type RecordReader } from './pcap.js'
 
 /** A 64-bit unsigned value as a double (exact below 2^53). */
 function readUint64(view: DataView, at: number, littleEndian: boolean): number {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { MAXIMUM_COMMENT_BYTES, MAXIMUM_COMMENTS, NO_DROPS } from '../src/index.js'
+import { MAXIMUM_COMMENT_BYTES, MAXIMUM_COMMENTS, NO_DROPS } from '../src/capture-notes.js'
 import { readCapture } from '../src/node/index.js'
 import { readFrames } from './support/frames.js'
 import { block, interfaceBlock, u16, u32 } from './support/pcapng.js'

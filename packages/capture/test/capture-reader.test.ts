@@ -1,12 +1,12 @@
 import { ArgumentError, FormatError } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { MAXIMUM_CAPTURED_BYTES } from '../src/capture-notes.js'
 import {
   createCaptureReader,
   createPacketBatch,
   decodePackets,
   encodePcap,
-  MAXIMUM_CAPTURED_BYTES,
   type PcapFrame,
 } from '../src/index.js'
 import { readFrames } from './support/frames.js'

@@ -4,9 +4,11 @@
  * Packets before the field are given whatever it says. A length that no record may have ends the reading at its
  * byte; one that the input does not hold is a truncated record; an option's length costs nothing but options.
  */
+
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type CaptureEnd, createCaptureReader, MAXIMUM_CAPTURED_BYTES } from '../src/index.js'
+import { MAXIMUM_CAPTURED_BYTES } from '../src/capture-notes.js'
+import { type CaptureEnd, createCaptureReader } from '../src/index.js'
 import { FORMAT_SAMPLES, type FormatSample } from './support/formats.js'
 import { u32 } from './support/pcapng.js'
 

@@ -7,7 +7,6 @@ import { afterAll, describe, expect, it } from 'vitest'
 import {
   createCaptureReader,
   createPacketBatch,
-  DUPLICATE_WINDOW_MICROS,
   decodePackets,
   describePacketCheck,
   encodePcap,
@@ -18,6 +17,7 @@ import {
   packetCheckWarnings,
 } from '../src/index.js'
 import { readCapture } from '../src/node/index.js'
+import { DUPLICATE_WINDOW_MICROS } from '../src/packet-check.js'
 import { goldenCaptures, hasProgram, sharedMissing } from './support/shared.js'
 
 /** One IPv4 packet with a right checksum; `id` and `payload` tell packets apart. */

@@ -6,12 +6,12 @@ import {
   createPacketDecoder,
   type FrameBatch,
   formatAddress,
-  MAXIMUM_TUNNELS,
   PACKET_STATUS_NAMES,
   type PacketBatch,
   type PacketDecoder,
   packetStatusCode,
 } from '../src/index.js'
+import { MAXIMUM_TUNNELS } from '../src/packet-decoder.js'
 import { ethernet, ipv4, ipv6, MACS, UDP, udp } from './support/wire.js'
 
 const LINKTYPE_RAW = 101

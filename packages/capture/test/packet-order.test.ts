@@ -1,7 +1,9 @@
 /** Packets in the order of their times, on a clock that steps do not disturb. */
+
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createPacketBatch, PacketOrder, type PacketOrderCounts, REORDER_PACKETS } from '../src/index.js'
+import { createPacketBatch, PacketOrder, type PacketOrderCounts } from '../src/index.js'
+import { REORDER_PACKETS } from '../src/packet-order.js'
 
 interface Given {
   /** Number in the capture. */

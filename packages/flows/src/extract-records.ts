@@ -8,7 +8,6 @@ import {
   type FlowContract,
   type Matrix,
 } from '@oddflow/core'
-import type { CutRule } from './cut-rule.js'
 import type { FeatureExtractor } from './feature-sets/feature-extractor.js'
 import { createFeatureExtractor } from './feature-sets/registry.js'
 import type { CollectedFlows } from './flow-collector.js'
@@ -33,7 +32,7 @@ import {
   STAMP,
   TIME,
 } from './packet-pass.js'
-import { RecordCutter } from './record-cutter.js'
+import { type CutRule, RecordCutter } from './record-cutter.js'
 
 /**
  * Idle-gap rules of the paper's authors' code: how a collected directional flow is cut into pieces.

@@ -14,22 +14,18 @@ export {
   type FlowExtractor,
   type FlowExtractorOptions,
 } from './flow-extractor.js'
-export { type CommunityIdFlow, communityId } from './flow-log/community-id.js'
 export {
+  type CommunityIdFlow,
   type ConnectionState,
+  communityId,
   connectionState,
   createFlowLogFormat,
-  type FlowLogEntry,
   type FlowLogField,
   type FlowLogFieldKind,
   type FlowLogFormat,
   type FlowLogOptions,
-  flowLogEntry,
   flowLogFields,
-  formatFlowCsvHeader,
-  formatFlowCsvLine,
-  formatFlowJsonLine,
-} from './flow-log/flow-log.js'
+} from './flow-log.js'
 export type { FlowIdentity, RecordCounts } from './flow-record.js'
 export {
   copyFlowRecord,

@@ -12,14 +12,13 @@
 import { type ColumnSource, createPacketBatch, PACKET_ORDER_BYTES, type PacketBatch } from '@oddflow/capture'
 import { decodeBase64 } from '@oddflow/core'
 import { ESTABLISHED, HALF_OPEN } from './activity-log.js'
-import type { CutRule } from './cut-rule.js'
 import type { FeatureExtractor } from './feature-sets/feature-extractor.js'
 import { KEY_WORDS } from './flow-record.js'
 import { type FlowTable, PREPARED_PACKETS } from './flow-table.js'
 import type { FlowTracker } from './flow-tracker.js'
 import { columnsIn } from './numbers.js'
 import { MODULE_BASE64 } from './packet-pass-module.js'
-import type { RecordCutter } from './record-cutter.js'
+import type { CutRule, RecordCutter } from './record-cutter.js'
 
 /**
  * PacketFields: the current packet between flow table and record, as a few numbers in one small Float64Array.

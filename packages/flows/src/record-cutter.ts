@@ -16,7 +16,6 @@
  */
 
 import { type ColumnSource, HEAP_COLUMNS } from '@oddflow/capture'
-import { type CutRule, noRowReason } from './cut-rule.js'
 import type { FeatureExtractor } from './feature-sets/feature-extractor.js'
 import { addToSums, openSums, SUMS_STRIDE } from './feature-sets/flow-summary.js'
 import type { FlowSink } from './flow-counters.js'
@@ -27,6 +26,7 @@ import {
   type EndReason,
   type FlowRecord,
   grown,
+  type NoRowReason,
   type RecordCounts,
 } from './flow-record.js'
 import { ENTRIES_PER_CHUNK, PacketPool, packetPoolBytes } from './flow-table.js'
@@ -372,4 +372,26 @@ export class RecordCutter implements FlowSink {
     } else this.entries.fillRow(this.state, STRIDE * flow, record, this.#row)
     return this.#row
   }
+}
+
+/** CutRule: where a contract cuts a flow into records, and which records have no row. */
+
+/** How a contract cuts; durationMicros may be Infinity here. */
+export interface CutRule {
+  /** Whether a new record begins after durationMicros, or the row leaves out the rest. */
+  readonly split: boolean
+  readonly durationMicros: number
+  readonly activeTimeoutMicros: number | null
+  readonly minimumPackets: number
+}
+
+/**
+ * Why a record, other than a last piece, has no row; null if it has one. @param goesOn the flow continues in another
+ * record
+ */
+export function noRowReason(record: FlowRecord, minimumPackets: number, goesOn: boolean): NoRowReason | null {
+  if (record.rowPackets >= minimumPackets) return null
+  if (goesOn) return 'too-few-packets'
+  if (record.pieceIndex > 0 && record.packets < minimumPackets) return 'remainder'
+  return record.packets === 1 ? 'one-packet' : 'too-few-packets'
 }

@@ -6,17 +6,15 @@ import { createHash } from 'node:crypto'
 import { parseIpv4, parseIpv6 } from '@oddflow/capture'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { sha1 } from '../src/flow-log/community-id.js'
+import { sha1 } from '../src/flow-log.js'
 import {
   communityId,
   connectionState,
   createFlowLogFormat,
   END_REASONS,
-  flowLogEntry,
+  type FlowLogOptions,
+  type FlowRecord,
   flowLogFields,
-  formatFlowCsvHeader,
-  formatFlowCsvLine,
-  formatFlowJsonLine,
 } from '../src/index.js'
 import { batchesOf, contractOf, extract } from './support/packets.js'
 
@@ -298,6 +296,11 @@ describe('connection state', () => {
   })
 })
 
+const CSV = createFlowLogFormat('csv')
+/** The object of a record's JSON line. */
+const entryOf = (record: FlowRecord, options: FlowLogOptions = {}): Record<string, string | number> =>
+  JSON.parse(createFlowLogFormat('json', options).line(record))
+
 it('flow log entries, as JSON and CSV', () => {
   const [record] = extract(
     batchesOf([
@@ -307,7 +310,7 @@ it('flow log entries, as JSON and CSV', () => {
     ]),
     contractOf(),
   ).records
-  const entry = flowLogEntry(record)
+  const entry = entryOf(record)
   expect(entry).toMatchObject({
     ts: 1.5,
     'id.orig_h': '10.0.0.1',
@@ -329,16 +332,13 @@ it('flow log entries, as JSON and CSV', () => {
     piece: 0,
   })
   expect(entry.uid).toMatch(/^C[0-9A-Za-z]{17}$/)
-  expect(JSON.parse(formatFlowJsonLine(record))).toEqual(entry)
-  const names = formatFlowCsvHeader().trimEnd().split(',')
-  const values = formatFlowCsvLine(record).trimEnd().split(',')
+  const names = CSV.header.trimEnd().split(',')
+  const values = CSV.line(record).trimEnd().split(',')
   expect(names).toEqual(Object.keys(entry))
   const text = (name: string, value: string | number) =>
     name === 'ts' || name === 'duration' ? (value as number).toFixed(6) : String(value)
   expect(values).toEqual(Object.entries(entry).map(([name, value]) => text(name, value)))
-  expect(Object.keys(flowLogEntry(record, { sizeMeasure: 'ip' }))).not.toContain('orig_frame_bytes')
-  const csv = createFlowLogFormat('csv')
-  expect(csv.header + csv.line(record)).toBe(formatFlowCsvHeader() + formatFlowCsvLine(record))
+  expect(Object.keys(entryOf(record, { sizeMeasure: 'ip' }))).not.toContain('orig_frame_bytes')
 })
 
 describe('the fields of a flow log', () => {
@@ -392,8 +392,8 @@ it('seconds have six decimals in text, whatever they are', () => {
   const [record] = extract(batchesOf([{ t: 3, from: [1, 4000], to: [2, 443] }]), contractOf()).records
   const times = (startMicros: number, durationMicros: number) => {
     const of = { ...record, startMicros, durationMicros }
-    const [ts] = formatFlowCsvLine(of).split(',')
-    const json = /"ts":(.*?),.*"duration":(.*?),/.exec(formatFlowJsonLine(of))
+    const [ts] = CSV.line(of).split(',')
+    const json = /"ts":(.*?),.*"duration":(.*?),/.exec(createFlowLogFormat('json').line(of))
     expect(json?.[1]).toBe(ts)
     return [ts, json?.[2]]
   }
@@ -406,9 +406,8 @@ it('seconds have six decimals in text, whatever they are', () => {
 it('has no MAC address where the link layer has none', () => {
   const [record] = extract(batchesOf([{ t: 3, from: [1, 4000], to: [2, 443] }]), contractOf()).records
   const raw = { ...record, responderMac: new Uint8Array(6) }
-  expect(flowLogEntry(raw)).toMatchObject({ orig_l2_addr: '00:00:00:00:00:01' })
-  expect(flowLogEntry(raw)).not.toHaveProperty('resp_l2_addr')
-  expect(JSON.parse(formatFlowJsonLine(raw))).toEqual(flowLogEntry(raw))
-  const at = formatFlowCsvHeader().trimEnd().split(',').indexOf('resp_l2_addr')
-  expect(formatFlowCsvLine(raw).split(',')[at]).toBe('')
+  expect(entryOf(raw)).toMatchObject({ orig_l2_addr: '00:00:00:00:00:01' })
+  expect(entryOf(raw)).not.toHaveProperty('resp_l2_addr')
+  const at = CSV.header.trimEnd().split(',').indexOf('resp_l2_addr')
+  expect(CSV.line(raw).split(',')[at]).toBe('')
 })

@@ -7,13 +7,18 @@ export {
   symmetricEigen,
 } from './decompositions.js'
 export {
+  exponentFactor,
   expScaledFloat32,
   gaussianKernel,
   gaussianKernelRows,
   gaussianKernelRowsFloat32,
   kernelExponentFactor,
+  LARGEST_FLOAT32,
   type NearestDistances,
   nearestOfRows,
+  type Precision,
+  toFloat32,
+  toFloat32Into,
 } from './gaussian-kernel.js'
 export {
   createKdTree,
@@ -32,7 +37,6 @@ export {
   type QuantileRule,
   selectValue,
 } from './pair-distance-quantiles.js'
-export { exponentFactor, LARGEST_FLOAT32, type Precision, toFloat32, toFloat32Into } from './precision.js'
 export {
   EMBEDDING_PLAN_NUMBERS,
   type EmbeddingPlan,

@@ -23,8 +23,8 @@ export {
   type PacketMaker,
 } from './made-packets.js'
 export * from './messages.js'
+export { parseBytes } from './messages.js'
 export { limitNatsTransport, type NatsLimitOptions } from './nats-transport.js'
-export { parseBytes } from './parse-bytes.js'
 export {
   atEnd,
   createLineWriter,

@@ -8,7 +8,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { createPacketBatch, decodePackets } from '../../../packages/capture/dist/index.js'
-import { openCapture, openLive, openReplay } from '../../../packages/capture/dist/node/index.js'
+import { openCapture, openLive } from '../../../packages/capture/dist/node/index.js'
 import { contractFor } from '../../../packages/flows/bench/support/generate.mjs'
 import { createFlowExtractor } from '../../../packages/flows/dist/index.js'
 
@@ -82,7 +82,4 @@ const restamped = await follow(openCapture(copyFile), (frames) => {
   for (let i = 0; i < frames.count; i++) frames.timestampMicros[i] = originalTimes[frames.firstFrame + i]
 })
 const file = await follow(openCapture(copyFile))
-const replayed = await follow(openReplay(copyFile, { speed: 4 }))
-console.log(
-  JSON.stringify({ sent, whileRunning, end: source.end, original, restamped, live, file, replayed }),
-)
+console.log(JSON.stringify({ sent, whileRunning, end: source.end, original, restamped, live, file }))

@@ -10,16 +10,19 @@ import { FormatError, plural } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { checkWritable, createLineWriter, printable, trainModel, writeFileWhole } from '@oddflow/program'
 import { z } from 'zod'
-import { viewFrom } from '../flags.js'
-import { withProgress } from '../inputs.js'
+import { recipeNamed, viewFrom } from '../flags.js'
+import { PACKAGE_FOLDER, VERSION, withProgress } from '../inputs.js'
 import { flowPlan } from '../pipeline/flow-plan.js'
 import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
-import { reportData } from '../pipeline/report-data.js'
 import { readTrainingCaptures } from '../pipeline/training-captures.js'
-import { recipeNamed } from '../recipes.js'
-import { PACKAGE_FOLDER, VERSION } from '../version.js'
-import { describeEvaluation, type Evaluation, evaluateLabelled, type LabelledInput } from './evaluate.js'
-import { describeModel, percent, promiseText } from './inspect.js'
+import {
+  describeEvaluation,
+  type Evaluation,
+  evaluateLabelled,
+  type LabelledInput,
+  reportData,
+} from './evaluate.js'
+import { describeModel, percent, promiseText } from './model-file.js'
 
 /** Labels of the captures: in the published package under demo/, in a checkout among the test fixtures. */
 

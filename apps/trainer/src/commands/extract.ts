@@ -24,6 +24,9 @@ import {
   FLOW_OPTIONS,
   type FlowFlags,
   givenFlag,
+  RECIPES,
+  type Recipe,
+  recipeNamed,
   viewFrom,
   viewOfModel,
 } from '../flags.js'
@@ -61,8 +64,7 @@ import {
 } from '../pipeline/read-packets.js'
 import { collectFlows, countersOf, rowsOfFlows } from '../pipeline/score-inputs.js'
 import { readRowsOfCaptures, summaryContract } from '../pipeline/training-captures.js'
-import { RECIPES, type Recipe, recipeNamed } from '../recipes.js'
-import { cutText, featureText } from './inspect.js'
+import { cutText, featureText } from './model-file.js'
 
 /** What says how rows are made, and so nothing of flows. */
 const ROW_OPTIONS = ['model', 'recipe', 'features', 'iatUnit', 'truncation']

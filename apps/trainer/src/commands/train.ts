@@ -34,13 +34,19 @@ import {
   writeFileWhole,
 } from '@oddflow/program'
 import type { Progress } from '@oddflow/program/progress'
-import { takersOf } from '../detector-flags.js'
 import {
   CAPTURE_OPTIONS,
   type CaptureFlags,
   FLOW_OPTIONS,
   type FlowFlags,
   flagOf,
+  RECIPES,
+  type Recipe,
+  recipeDetector,
+  recipeNamed,
+  type SelectionFlags,
+  selectionFrom,
+  takersOf,
   viewFrom,
 } from '../flags.js'
 import {
@@ -49,6 +55,7 @@ import {
   namingInputs,
   note,
   refuseCaptureOptions,
+  VERSION,
   warn,
   withProgress,
 } from '../inputs.js'
@@ -58,11 +65,8 @@ import { flowPlan, frameSizeWarning } from '../pipeline/flow-plan.js'
 import { captureInputs, filterFrom, readingFrom } from '../pipeline/read-packets.js'
 import { readTrainingRows, type TrainingRows } from '../pipeline/read-rows.js'
 import { readTrainingCaptures } from '../pipeline/training-captures.js'
-import { RECIPES, type Recipe, recipeDetector, recipeNamed } from '../recipes.js'
 import { chooseParameters } from '../selection/choose-parameters.js'
-import { type SelectionFlags, selectionFrom } from '../selection/selection-flags.js'
-import { VERSION } from '../version.js'
-import { describeModel, modelJson, percent, promiseText } from './inspect.js'
+import { describeModel, modelJson, percent, promiseText } from './model-file.js'
 
 export interface TrainCommandOptions
   extends Omit<DetectorOptions, 'detector'>,

@@ -45,7 +45,7 @@ import {
 } from '../pipeline/read-packets.js'
 import { readRowsUnder } from '../pipeline/read-rows.js'
 import { refuseNoRows, type StreamedRows, streamRows } from '../pipeline/score-inputs.js'
-import { percent } from './inspect.js'
+import { percent } from './model-file.js'
 
 interface LearningFlags {
   readonly assumeNormal?: boolean

@@ -27,8 +27,16 @@ import {
 } from '@oddflow/detectors'
 import { PLAIN_ROWS_DETECTORS, suitedDetector } from '@oddflow/evaluation'
 import { createTrainingRows, judgeWithoutRow, type TrainingSet, trainModel } from '@oddflow/program'
-import { CapturedFlow, type Flow, type FlowOrigin } from './flow.js'
-import { checkOptionNames, describe, isObject, matrixFrom, type Rows } from './rows.js'
+import {
+  CapturedFlow,
+  checkOptionNames,
+  describe,
+  type Flow,
+  type FlowOrigin,
+  isObject,
+  matrixFrom,
+  type Rows,
+} from './rows.js'
 
 /** Options of `fit`; each has a default. The detector's own options stand beside these. */
 export interface FitOptions extends DetectorOptions {
@@ -84,8 +92,15 @@ const OWN_OPTIONS = [
   'inputs',
 ] as const
 
-/** `fit` of the library. @param oddflowVersion - stands in the model's provenance. */
-export function fitModel(rows: Rows | Iterable<Flow>, options: FitOptions, oddflowVersion: string): Model {
+/** Of this package; the bundler puts it in (tools/workspace/bundle-program.mjs). */
+declare const ODDFLOW_VERSION: string
+
+/**
+ * Trains a detector on normal rows (n × D, n ≥ 10) or on flows of `readFlows`, and sets its threshold. The same seed gives
+ * the same model, to the byte, on every machine. Throws ArgumentError that names the argument, DataError for rows that
+ * nothing can be learned from.
+ */
+export function fit(rows: Rows | Iterable<Flow>, options: FitOptions = {}): Model {
   checkOptions(options)
   const { seed = 1, falsePositiveRate = DEFAULT_FALSE_POSITIVE_RATE, calibrationShare } = options
   if (typeof seed !== 'number')
@@ -113,7 +128,7 @@ export function fitModel(rows: Rows | Iterable<Flow>, options: FitOptions, oddfl
     falsePositiveRate,
     calibrationShare: calibrationShare ?? DEFAULT_CALIBRATION_SHARE,
     seed,
-    oddflowVersion,
+    oddflowVersion: ODDFLOW_VERSION,
   })
   return new TrainedModel(saved)
 }

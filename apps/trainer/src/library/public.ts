@@ -1,4 +1,4 @@
-/** What both entries of the library export beside their functions: errors and types. */
+/** What both entries of the library export: `fit`, errors and types. */
 export {
   ArgumentError,
   ContractMismatchError,
@@ -8,8 +8,7 @@ export {
   type MatrixLike,
   OddFlowError,
 } from '@oddflow/core'
-export type { Flow, FlowEnd } from './flow.js'
-export type { FitOptions, Model } from './model.js'
+export { type FitOptions, fit, type Model } from './model.js'
 export type {
   BlobLike,
   CaptureBytes,
@@ -18,4 +17,4 @@ export type {
   ReadFlowsOptions,
   WebStream,
 } from './read-flows.js'
-export type { Rows } from './rows.js'
+export type { Flow, FlowEnd, Rows } from './rows.js'

@@ -18,9 +18,8 @@ import {
   type FlowCounters,
   flowSummaryContract,
 } from '@oddflow/flows'
-import { CapturedFlow, type Flow } from './flow.js'
 import { type Model, TrainedModel } from './model.js'
-import { checkOptionNames, describe, isObject } from './rows.js'
+import { CapturedFlow, checkOptionNames, describe, type Flow, isObject } from './rows.js'
 
 /** A stream of the Web: a ReadableStream of Uint8Array. */
 export interface WebStream {

@@ -8,8 +8,8 @@ import { symmetricEigen } from '@oddflow/linalg'
 import { createFlowExplainer, findDetectionLimits } from '@oddflow/program'
 import { type Flow, fit as fitModel, loadModel, type Model, readFlows } from '../browser.js'
 import { TrainedModel } from '../library/model.js'
+import { RowSample, rowMatrix } from '../library/rows.js'
 import { limitFacts, limitWarnings } from '../output/describe-limits.js'
-import { RowSample, rowMatrix } from '../pipeline/row-sample.js'
 
 /** What the page asks for. */
 export type Request =

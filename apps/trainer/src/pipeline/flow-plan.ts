@@ -16,8 +16,7 @@ import {
 } from '@oddflow/core'
 import { DEFAULT_SUMMARY_TIMEOUTS, type LearnContractOptions } from '@oddflow/flows'
 import { UsageError } from '@oddflow/program'
-import type { FlowFlags } from '../flags.js'
-import type { Recipe } from '../recipes.js'
+import type { FlowFlags, Recipe } from '../flags.js'
 
 /** --flow-memory. Its default is that of the flow library: of a watcher for streamed flows, higher for collected ones. */
 

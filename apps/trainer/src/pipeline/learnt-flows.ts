@@ -7,7 +7,7 @@ import { formatAddress } from '@oddflow/capture'
 import { type Matrix, plural } from '@oddflow/core'
 import { createScoreWorkspace, novelRows, type SavedModel } from '@oddflow/detectors'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
-import { rowMatrix } from './row-sample.js'
+import { rowMatrix } from '../library/rows.js'
 
 interface FlowEnds {
   readonly initiator: string

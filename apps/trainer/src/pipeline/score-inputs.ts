@@ -39,6 +39,7 @@ import {
   inFile,
 } from '@oddflow/program'
 import { hashSeed, inputKind, nameInputs, noFlowIn } from '../inputs.js'
+import { RowSample } from '../library/rows.js'
 import { describePackets } from '../output/verdict-lines.js'
 import { type FlowGathering, gatheringOf, memoryOption, namingFlowMemory } from './flow-plan.js'
 import {
@@ -49,7 +50,6 @@ import {
   readPackets,
 } from './read-packets.js'
 import { readRowsUnder, readTableUnder } from './read-rows.js'
-import { RowSample } from './row-sample.js'
 import { countVerdicts, type InputVerdict, type VerdictCounts, VerdictStore } from './verdict-store.js'
 
 interface CollectedCaptures {

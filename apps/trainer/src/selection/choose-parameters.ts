@@ -20,12 +20,12 @@ import {
   type TrainOptions,
 } from '@oddflow/program'
 import type { Progress } from '@oddflow/program/progress'
+import type { SelectionRequest } from '../flags.js'
 import { namedError, nameInputs, warn } from '../inputs.js'
 import { gatheringOf } from '../pipeline/flow-plan.js'
 import { captureInputs, complaints, type ReadOptions } from '../pipeline/read-packets.js'
 import { readRows } from '../pipeline/read-rows.js'
 import { collectFlows, rowsOfFlows } from '../pipeline/score-inputs.js'
-import type { SelectionRequest } from './selection-flags.js'
 import type { CandidateNews, SelectionWork } from './selection-worker.js'
 
 /** All candidates of a search as JSON, in the grid's order. */

@@ -5,10 +5,10 @@ import { encodePcap } from '@oddflow/capture'
 import { DataError, type FlowContract } from '@oddflow/core'
 import { createProgress } from '@oddflow/program/progress'
 import { afterAll, describe, expect, it } from 'vitest'
+import { recipeNamed } from '../../src/flags.js'
 import { gatheringFrom } from '../../src/pipeline/flow-plan.js'
 import { captureInputs } from '../../src/pipeline/read-packets.js'
 import { checkRowsFit, collectFlows, sumCounters } from '../../src/pipeline/score-inputs.js'
-import { recipeNamed } from '../../src/recipes.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-collect-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

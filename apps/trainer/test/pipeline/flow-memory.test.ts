@@ -7,10 +7,10 @@ import { UsageError } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { extract, extractFlows } from '../../src/commands/extract.js'
+import { RECIPES } from '../../src/flags.js'
 import { flowPlan } from '../../src/pipeline/flow-plan.js'
 import { captureInputs } from '../../src/pipeline/read-packets.js'
 import { readTrainingCaptures } from '../../src/pipeline/training-captures.js'
-import { RECIPES } from '../../src/recipes.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-flow-memory-'))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -221,7 +221,9 @@ describe('VerdictStore of more than is held in memory', () => {
     const { TMPDIR } = process.env
     process.env.TMPDIR = '/nowhere/at/all'
     try {
-      expect(() => createScratchRuns(16)).toThrow(/nowhere.*cannot write it: there is no folder \/nowhere\/at/)
+      expect(() => createScratchRuns(16)).toThrow(
+        /nowhere.*cannot write it: there is no folder \/nowhere\/at/,
+      )
     } finally {
       if (TMPDIR === undefined) delete process.env.TMPDIR
       else process.env.TMPDIR = TMPDIR

@@ -40,7 +40,7 @@ import {
 export type PacketFilter = (packets: PacketBatch, i: number) => boolean
 
 /** Maximum of parentheses and `not` inside each other. */
-export const MAXIMUM_FILTER_DEPTH = 64
+const MAXIMUM_FILTER_DEPTH = 64
 
 const TYPES = ['host', 'net', 'port', 'portrange', 'proto'] as const
 const PROTOCOLS: Readonly<Record<string, PacketFilter | null>> = {

@@ -183,11 +183,11 @@ function readNow(handle: FileHandle, buffer: Uint8Array, failed: (cause: unknown
 }
 
 /** The readers of captures: OddFlow's own, and the package pcap-parser. */
-export const CAPTURE_READERS = ['oddflow', 'pcap-parser'] as const
+const CAPTURE_READERS = ['oddflow', 'pcap-parser'] as const
 /** One of CAPTURE_READERS. */
 export type CaptureReaderName = (typeof CAPTURE_READERS)[number]
 /** Fits into the L2 cache of small machines, with its decoded columns. */
-export const DEFAULT_BLOCK_BYTES = 131_072
+const DEFAULT_BLOCK_BYTES = 131_072
 
 /** Options of `openCapture` and `readCapture`. */
 export interface OpenCaptureOptions {

@@ -54,7 +54,7 @@ const NO_INTERFACE = /no such device|no device named|doesn't exist|not exist|unk
 const BAD_FILTER = /filter expression|capture filter|syntax error/i
 
 /** The program could not be started. */
-export function describeSpawnError(name: string, program: string, cause: unknown): LiveCaptureError {
+function describeSpawnError(name: string, program: string, cause: unknown): LiveCaptureError {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   const fail = (problem: LiveCaptureProblem, why: string, words = ''): LiveCaptureError =>
     new LiveCaptureError(problem, name, `cannot be recorded${why}`, words)
@@ -81,7 +81,7 @@ export function describeSpawnError(name: string, program: string, cause: unknown
 }
 
 /** The program ended by itself. @param ending - `exit code 1`, or `signal SIGKILL` */
-export function describeEnding(
+function describeEnding(
   name: string,
   recorder: RecorderName,
   ending: string,

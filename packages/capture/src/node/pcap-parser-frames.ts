@@ -7,6 +7,8 @@
  * bytes left at the end mean `truncated`; a version other than 2.x makes a warning. Nanosecond files and pcapng, which it
  * cannot read, are refused by name.
  */
+
+import type { Readable } from 'node:stream'
 import { FormatError } from '@oddflow/core'
 import { type CaptureEnd, createWarningList, MAXIMUM_CAPTURED_BYTES, NO_DROPS } from '../capture-notes.js'
 import { DEFAULT_BATCH_FRAMES, missingHeader } from '../capture-reader.js'
@@ -16,9 +18,8 @@ import {
   PCAP_RECORD_HEADER_BYTES,
   pcapLinkType,
   pcapVersionWarning,
-} from '../pcap-records.js'
+} from '../pcap.js'
 import { type FrameSource, frameSource } from './frame-source.js'
-import type { PcapParserLike, PcapParserPacket } from './pcap-parser-types.js'
 
 /** Options of `framesFromPcapParser`. */
 export interface PcapParserOptions {
@@ -194,4 +195,44 @@ const MAGIC_NAMES: Readonly<Record<string, string>> = {
 function describeMagic(magic: string): string {
   const found = MAGIC_NAMES[magic] ?? 'no pcap'
   return `expected a microsecond pcap, the only format that pcap-parser reads, found ${found} (magic ${magic}); use the oddflow reader`
+}
+
+/** The part of the npm package pcap-parser 0.2.1 (which carries no types) that OddFlow uses. */
+
+/** The header of a pcap file, as pcap-parser gives it. */
+export interface PcapParserGlobalHeader {
+  readonly magicNumber: string
+  readonly majorVersion: number
+  readonly minorVersion: number
+  readonly snapshotLength: number
+  readonly linkLayerType: number
+}
+
+/** The header of a packet, as pcap-parser gives it; lengths in bytes. */
+export interface PcapParserPacketHeader {
+  readonly timestampSeconds: number
+  readonly timestampMicroseconds: number
+  readonly capturedLength: number
+  readonly originalLength: number
+}
+
+/** A packet, as pcap-parser gives it. */
+export interface PcapParserPacket {
+  readonly header: PcapParserPacketHeader
+  readonly data: Uint8Array
+}
+
+/** What `pcapParser.parse(…)` gives. */
+export interface PcapParserLike {
+  /** The stream that it reads. */
+  readonly stream: Readable
+  /** Bytes that it holds and has not used yet. */
+  readonly buffer: Uint8Array | null
+  /** While true, it ignores its stream. */
+  errored?: boolean
+  on(event: 'globalHeader', listener: (header: PcapParserGlobalHeader) => void): unknown
+  on(event: 'packetHeader', listener: (header: PcapParserPacketHeader) => void): unknown
+  on(event: 'packet', listener: (packet: PcapParserPacket) => void): unknown
+  on(event: 'end', listener: () => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
 }

@@ -7,7 +7,7 @@ import { compileFilter } from '../../src/filter/compile-filter.js'
 import { readCapture } from '../../src/node/open-capture.js'
 import { createPacketBatch } from '../../src/packet-batch.js'
 import { decodePackets } from '../../src/packet-decoder.js'
-import { encodePcap } from '../../src/pcap-writer.js'
+import { encodePcap } from '../../src/pcap.js'
 import { captures, goldenCaptures, hasProgram, sharedMissing } from '../support/shared.js'
 
 const golden = join(goldenCaptures, 'captures')

@@ -7,7 +7,7 @@
  * MAXIMUM_BYTES, or when the memory is refused, callers take their typed-array path, which gives the same bits.
  */
 import { decodeBase64 } from '@oddflow/core'
-import { LARGEST_FLOAT32, toFloat32, toFloat32Into } from '../precision.js'
+import { LARGEST_FLOAT32, toFloat32, toFloat32Into } from '../gaussian-kernel.js'
 import { MODULE_BASE64 } from './module-bytes.js'
 
 /**

@@ -1,6 +1,7 @@
-/** `oddflow inspect MODEL`: what a model file holds, and what the model would notice. */
+/** Commands on one model file: `oddflow inspect`, `export` and `sign`; and a model in words for all commands. */
 
 import {
+  ArgumentError,
   columnLabel,
   contractProtocols,
   endsOnClose,
@@ -16,6 +17,7 @@ import {
   detectorFacts,
   detectorFigures,
   detectorOptionsOf,
+  encodeCHeader,
   exceedingSizes,
   learnedStateOf,
   type ModelFact,
@@ -24,8 +26,21 @@ import {
   type SavedModel,
   type Threshold,
 } from '@oddflow/detectors'
-import { createLineWriter, findDetectionLimits, jsonLine, printable, readModel } from '@oddflow/program'
+import {
+  checkWritable,
+  createLineWriter,
+  findDetectionLimits,
+  jsonLine,
+  printable,
+  readModel,
+  readModelFile,
+  readPrivateKey,
+  signaturePath,
+  UsageError,
+  writeFileWhole,
+} from '@oddflow/program'
 import { flagOf } from '../flags.js'
+import { note } from '../inputs.js'
 import { describeLimits, limitsJson, limitWarnings } from '../output/describe-limits.js'
 import { formatBelowOne } from '../report/format.js'
 
@@ -88,11 +103,6 @@ function flowText(contract: FlowContract): string {
   if (endsOnClose(contract)) parts.push('TCP flows end when they close')
   return parts.join('; ')
 }
-
-/**
- * A model in words (for people) and as JSON (for programs): what it is, what it was made from, what it
- * promises.
- */
 
 /** Facts in reading order. @param calibratedBy - how, where more is known than the model keeps */
 export function modelFacts(saved: SavedModel, calibratedBy = calibrationText(saved.threshold)): ModelFact[] {
@@ -234,6 +244,7 @@ export function percent(rate: number): string {
   return `${Number((100 * rate).toPrecision(3))} %`
 }
 
+/** `oddflow inspect MODEL`: what a model file holds, and what the model would notice. */
 export function inspect(path: string, options: { readonly format: 'text' | 'json' }): void {
   const saved = readModel(path)
   const limits = findDetectionLimits(saved)
@@ -246,6 +257,42 @@ export function inspect(path: string, options: { readonly format: 'text' | 'json
     for (const line of describeLimits(limits)) out.line(line)
     const notes = [...saved.detector.fitReport.notes, ...limitWarnings(limits)]
     for (const note of notes) out.line(`  note: ${printable(note)}`)
+  }
+  out.flush()
+}
+
+export interface ExportOptions {
+  readonly output: string
+  readonly name: string
+}
+
+/** `oddflow export MODEL --to c`: a model as source code. */
+export function exportModel(model: string, { output, name }: ExportOptions): void {
+  if (output !== '-') checkWritable(output, [model])
+  const header = headerOf(model, name)
+  writeFileWhole(output, header.text)
+  note(
+    `${output === '-' ? 'standard output' : output}: ${header.tableBytes} bytes of constant tables, ${header.stackBytes} bytes of arrays on the stack`,
+  )
+}
+
+function headerOf(model: string, name: string) {
+  const saved = readModel(model)
+  try {
+    return encodeCHeader(saved, { name })
+  } catch (error) {
+    if (error instanceof ArgumentError) throw new UsageError(`--${error.message}`)
+    throw error
+  }
+}
+
+/** `oddflow sign`: writes a signature beside each model. */
+export function sign(models: readonly string[], { key }: { readonly key: string }): void {
+  const signWith = readPrivateKey(key)
+  const out = createLineWriter(1)
+  for (const model of models) {
+    readModelFile(model, { onlyRegular: true, signWith })
+    out.line(`${printable(signaturePath(model))}: signs ${printable(model)}`)
   }
   out.flush()
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createFrameBatch, createReorderWindow, type FrameBatch, MAXIMUM_WINDOW_BYTES } from '../src/index.js'
+import { createFrameBatch, type FrameBatch } from '../src/index.js'
+import { createReorderWindow, MAXIMUM_WINDOW_BYTES } from '../src/merge-captures.js'
 
 /** A batch of one frame, whose bytes and wire length are its number. */
 function one(number: number, micros: number, subNanos = 0, bytes = 4): FrameBatch {

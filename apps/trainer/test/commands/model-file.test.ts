@@ -1,6 +1,6 @@
 import { modelSpaceNumbers } from '@oddflow/detectors'
 import { describe, expect, it } from 'vitest'
-import { describeModel, modelFacts, modelJson, percent } from '../../src/commands/inspect.js'
+import { describeModel, modelFacts, modelJson, percent } from '../../src/commands/model-file.js'
 import { smallModel } from '../small-model.js'
 
 const factOf = (saved: Parameters<typeof modelFacts>[0], label: string): string | undefined =>

@@ -1,8 +1,7 @@
 import { createMatrix } from '@oddflow/core'
 import { auc } from '@oddflow/evaluation'
 import { describe, expect, it } from 'vitest'
-import type { Evaluation, LabelledResult } from '../../src/commands/evaluate.js'
-import { reportData } from '../../src/pipeline/report-data.js'
+import { type Evaluation, type LabelledResult, reportData } from '../../src/commands/evaluate.js'
 import { countVerdicts, type InputVerdict } from '../../src/pipeline/verdict-store.js'
 import { flowVerdict, smallModel } from '../small-model.js'
 
