@@ -6,9 +6,8 @@ import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import { SWEEP_NAMES, sweepSettings, sweepTrialKey } from '../src/commands/sweep.js'
 import { readTrials } from '../src/run/trials-file.js'
-import { paretoFront } from '../src/tables/figures.js'
 import { renderPages } from '../src/tables/report.js'
-import { parameterOf } from '../src/tables/sweep-pages.js'
+import { parameterOf, paretoFront } from '../src/tables/sweep-pages.js'
 import { runBench } from './support/run-bench.js'
 import { writeSmallData } from './support/small-data.js'
 
@@ -46,11 +45,11 @@ describe('sweeps', () => {
     expect(new Set(trials.map((trial) => parameterOf(trial, 'nu'))).size).toBe(9)
     const again = await runBench(command('nu', 'ocsvm,oc-kjl'))
     expect(again.stderr).toContain('88 trials asked for, 88 were there, 0 made')
-    const pages = renderPages(results)
+    const pages = await renderPages(results)
     expect([...pages.keys()]).toEqual(['sweep-nu.md', 'sweep-nu-time.svg', 'sweep-nu-space.svg'])
     expect(pages.get('sweep-nu.md')).toContain('## blue')
     expect(pages.get('sweep-nu-space.svg')).toMatch(/^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg" /)
-    expect(pages).toEqual(renderPages(results))
+    expect(pages).toEqual(await renderPages(results))
   }, 120_000)
 
   it('rows: refuses more training rows than there are, by name', async () => {
@@ -61,7 +60,7 @@ describe('sweeps', () => {
 
   it('scaler: a table and a picture of every scaler and quantile', async () => {
     expect(await runBench(command('scaler', 'nearest,kde', '--repeats', '1'))).toMatchObject({ code: 0 })
-    const page = renderPages(results).get('sweep-scaler.md')!
+    const page = (await renderPages(results)).get('sweep-scaler.md')!
     expect(page.split('\n').filter((line) => /^\| (kde|nearest)/.test(line)).length).toBe(6)
     expect(page).not.toContain('not run')
     expect(readFileSync(join(results, 'sweep-scaler.jsonl'), 'utf8').split('\n').length - 1).toBe(30)

@@ -21,7 +21,7 @@ import {
 } from '../machines/reading.js'
 import { decodeRunnerLine, type RunnerLine } from '../machines/runner-line.js'
 import { runSsh } from '../machines/ssh.js'
-import { readTargets, type Target } from '../machines/target.js'
+import type { Target } from '../machines/target.js'
 import { PROGRAM_FILE, workItemKey } from '../machines/work.js'
 import { complain, createProgress, note, print } from '../output.js'
 import { readTrials } from '../run/trials-file.js'
@@ -272,6 +272,7 @@ interface MachinesOptions extends WorkOptions {
 }
 
 export async function machines(options: MachinesOptions): Promise<number> {
+  const { readTargets } = await import('../machines/target.js')
   const targets = chooseTargets(readTargets(options.targets), options.only, options.targets)
   const temporary = openScratchFolder('oddflow-bench')
   try {

@@ -11,6 +11,7 @@ import { runIntoFile } from '../run/trials-file.js'
 import {
   type CommandOptions,
   names,
+  RESULTS,
   TRIALS,
   tuningsOf,
   whole,
@@ -18,6 +19,7 @@ import {
   withDatasets,
   withDetectors,
   withMachine,
+  withManifests,
   withRepeats,
   withTestRuns,
   withTrainRows,
@@ -131,4 +133,23 @@ export async function reproduce(options: ReproduceOptions): Promise<number> {
 function checkMethod(name: string): MethodName {
   if (isMethodName(name)) return name
   throw new UsageError(`${name}: no such detector; there are ${METHOD_NAMES.join(', ')}`)
+}
+
+export function tablesCommand(): Command {
+  return withManifests(new Command('tables'))
+    .description("write the paper's tables with the measured figures, from trials only")
+    .option('--trials <files>', 'files of trials, separated by commas; several machines are merged', names, [
+      TRIALS,
+    ])
+    .option('--results <dir>', 'folder with machines.jsonl and sweep-*.jsonl, for their pages', RESULTS)
+    .option('--out <dir>', 'folder for paper-tables.md, .tex, .csv and the other pages', RESULTS)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  oddflow-bench tables\n  oddflow-bench tables --trials server.jsonl,rspi.jsonl --out results',
+    )
+    .action(async (options) => {
+      // the library of its pictures takes long to load
+      const { tables } = await import('../tables/report.js')
+      await tables(options)
+    })
 }

@@ -8,7 +8,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { count, list, text } from '../files.js'
-import { fixed } from '../tables/figures.js'
+import { fixed } from '../tables/table.js'
 import {
   type AgentEvent,
   type AgentOptions,

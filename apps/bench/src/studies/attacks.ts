@@ -7,8 +7,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { count, list, packagePath, readShape, share, text } from '../files.js'
 import { note } from '../output.js'
-import { fixed } from '../tables/figures.js'
-import { markdownTable } from '../tables/table.js'
+import { fixed, markdownTable } from '../tables/table.js'
 import {
   type Capture,
   collectFlows,

@@ -9,7 +9,7 @@ import type { TrainingSet } from '@oddflow/program'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { count } from '../files.js'
-import { fixed } from '../tables/figures.js'
+import { fixed } from '../tables/table.js'
 import {
   collectFlows,
   DEFAULT_VARIANT,

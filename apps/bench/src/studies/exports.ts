@@ -20,8 +20,7 @@ import { extractMatrix } from '@oddflow/flows'
 import { z } from 'zod'
 import { publishedRows } from '../datasets/load-repeat.js'
 import { count, list, text } from '../files.js'
-import { fixed } from '../tables/figures.js'
-import { markdownTable } from '../tables/table.js'
+import { fixed, markdownTable } from '../tables/table.js'
 import { pairsIn, readPair } from './attacks.js'
 import {
   type Capture,

@@ -518,5 +518,5 @@ Examples:
           SCENES[scene]({ agent: agentProgram(options), folder, data: options.data, only }),
         ),
       ),
-  draw: () => new Map(),
+  draw: () => Promise.resolve(new Map()),
 }

@@ -28,8 +28,8 @@ import {
 import { extractMatrix, learnFeatureContract } from '@oddflow/flows'
 import { z } from 'zod'
 import { count, list, share, text } from '../files.js'
-import { fixed, renderCurves } from '../tables/figures.js'
-import { markdownTable } from '../tables/table.js'
+import type { Curves } from '../tables/figures.js'
+import { fixed, markdownTable } from '../tables/table.js'
 import { pairsIn } from './attacks.js'
 import { aucOf, collectFlows, novelShare, variantNamed, wholeCapture } from './flows.js'
 import { INTRODUCTION, loadRows, modelOf, part, seedList, withLearningSeeds } from './learning-plan.js'
@@ -403,7 +403,7 @@ Without labels nothing tells a novelty that the model finds normal from a normal
 has enough rows near itself, which keeps out most of the others.`
 }
 
-function pictures({ cases }: DriftFigures): Record<string, string> {
+function pictures({ cases }: DriftFigures): Record<string, Curves> {
   const points = cases.flatMap(({ name, runs }) =>
     Array.from({ length: PERIODS }, (_, period) =>
       (['frozen', 'updating'] as const).map((way) => ({
@@ -415,10 +415,11 @@ function pictures({ cases }: DriftFigures): Record<string, string> {
     ).flat(),
   )
   return {
-    'learning-drift.svg': renderCurves('False positives while the traffic changes', points, [
-      'period',
-      'false positives, %',
-    ]),
+    'learning-drift.svg': [
+      'False positives while the traffic changes',
+      points,
+      ['period', 'false positives, %'],
+    ],
   }
 }
 

@@ -4,7 +4,6 @@
  * Rows are drawn from real ones (sfrig) with a little noise, one in five hundred from far away, with exponential
  * forgetting, so that components are born and die. Memory is measured after garbage collection.
  */
-
 import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
@@ -21,8 +20,7 @@ import {
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { count, list, text } from '../files.js'
-import { fixed } from '../tables/figures.js'
-import { markdownTable } from '../tables/table.js'
+import { fixed, markdownTable } from '../tables/table.js'
 import { loadRows, modelOf, part } from './learning-plan.js'
 import { defineStudy } from './study.js'
 

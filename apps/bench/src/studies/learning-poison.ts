@@ -9,7 +9,7 @@ import { createOnlineUpdater, type LearningOptions, type OnlineUpdater } from '@
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { count, list, share, text } from '../files.js'
-import { renderCurves } from '../tables/figures.js'
+import type { Curves } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { novelShare, scoresOf } from './flows.js'
 import { INTRODUCTION, loadRows, modelOf, part } from './learning-plan.js'
@@ -163,17 +163,18 @@ ${markdownTable(
 ![poison](learning-poison.svg)`
 }
 
-function pictures({ sets }: PoisonFigures): Record<string, string> {
+function pictures({ sets }: PoisonFigures): Record<string, Curves> {
   const points = sets.flatMap(({ set, runs }) =>
     runs.flatMap(({ name, days }) =>
       days.map(({ detected }, i) => ({ panel: set, curve: name, x: i + 1, y: 100 * detected })),
     ),
   )
   return {
-    'learning-poison.svg': renderCurves('What a slow poisoner does to a model that learns on', points, [
-      'day',
-      'target detected, %',
-    ]),
+    'learning-poison.svg': [
+      'What a slow poisoner does to a model that learns on',
+      points,
+      ['day', 'target detected, %'],
+    ],
   }
 }
 

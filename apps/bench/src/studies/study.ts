@@ -13,8 +13,8 @@ import { defaultData, RESULTS, whole } from '../commands/options.js'
 import { count, readShape, share, text, writeFileWhole } from '../files.js'
 import { note, printText } from '../output.js'
 import { describeMachine, describeVersions } from '../run/machine.js'
-import { fixed } from '../tables/figures.js'
-import { markdownTable, plainText } from '../tables/table.js'
+import type { Curves } from '../tables/figures.js'
+import { fixed, markdownTable, plainText } from '../tables/table.js'
 
 export interface StudyDefinition<Options, Figures> {
   /** Of the command, and of its two files. */
@@ -31,8 +31,8 @@ export interface StudyDefinition<Options, Figures> {
   readonly run: (options: Options & StudyOptions, tell: (what: string) => void) => Promise<Figures>
   /** Markdown between title and provenance. */
   readonly page: (figures: Figures) => string
-  /** SVG files that the page shows, by name. */
-  readonly pictures?: (figures: Figures) => Readonly<Record<string, string>>
+  /** Curves that the page shows, by the name of their SVG file. */
+  readonly pictures?: (figures: Figures) => Readonly<Record<string, Curves>>
   /** The reading is printed in place of being kept: it is not of the default. */
   readonly isTrial?: (options: Options) => boolean
 }
@@ -47,7 +47,7 @@ export interface Study {
   /** Of the command line. */
   command(): Command
   /** NAME.md and pictures of the figures that a folder holds; none where it holds none. Errors begin with the path. */
-  draw(folder: string): ReadonlyMap<string, string>
+  draw(folder: string): Promise<ReadonlyMap<string, string>>
 }
 
 export function defineStudy<Options, Figures>(definition: StudyDefinition<Options, Figures>): Study {
@@ -61,10 +61,16 @@ export function defineStudy<Options, Figures>(definition: StudyDefinition<Option
     figures: definition.figures,
   })
   type Reading = z.infer<typeof reading>
-  const pagesOf = (made: Reading): [name: string, content: string][] => [
-    [`${name}.md`, render(made)],
-    ...Object.entries(definition.pictures?.(made.figures as Figures) ?? {}),
-  ]
+  const pagesOf = async (made: Reading): Promise<[name: string, content: string][]> => {
+    const pages: [string, string][] = [[`${name}.md`, render(made)]]
+    if (definition.pictures === undefined) return pages
+    // the library takes long to load
+    const { renderCurves } = await import('../tables/figures.js')
+    for (const [file, curves] of Object.entries(definition.pictures(made.figures as Figures))) {
+      pages.push([file, renderCurves(...curves)])
+    }
+    return pages
+  }
   const render = ({ figures, command, machine, versions }: Reading): string =>
     `# ${definition.title}
 
@@ -89,7 +95,7 @@ ${definition.page(figures as Figures)}
       printText(render(made))
       return
     }
-    const files = [[`${name}.json`, `${jsonLine(made)}\n`] as const, ...pagesOf(made)]
+    const files = [[`${name}.json`, `${jsonLine(made)}\n`] as const, ...(await pagesOf(made))]
     for (const [file, content] of files) writeFileWhole(join(options.out, file), content)
     note(`${options.out}: ${files.map(([file]) => file).join(', ')}`)
   }
@@ -99,10 +105,10 @@ ${definition.page(figures as Figures)}
       configure(withEvidence(new Command(name).description(description)))
         .option('--out <dir>', `folder for ${name}.json and ${name}.md`, RESULTS)
         .action(measure),
-    draw(folder) {
+    async draw(folder) {
       const path = join(folder, `${name}.json`)
       if (!existsSync(path)) return new Map()
-      return new Map(pagesOf(readShape(reading, path, 'study')))
+      return new Map(await pagesOf(readShape(reading, path, 'study')))
     },
   }
 }

@@ -8,8 +8,7 @@ import { DataError } from '@oddflow/core'
 import { z } from 'zod'
 import { count, inFile, list, share, text } from '../files.js'
 import { note } from '../output.js'
-import { fixed } from '../tables/figures.js'
-import { markdownTable } from '../tables/table.js'
+import { fixed, markdownTable } from '../tables/table.js'
 import { labAttacks, readPair } from './attacks.js'
 import {
   collectFlows,

@@ -5,8 +5,7 @@
 import { millisPer100, spread } from '@oddflow/evaluation'
 import { isEqualReading, isTimed, type Reading } from '../machines/reading.js'
 import { describeWork, sha256 } from '../machines/work.js'
-import { fixed, formatSpread } from './figures.js'
-import { markdownTable, plainText } from './table.js'
+import { fixed, formatSpread, markdownTable, plainText } from './table.js'
 
 const HEAD = `# The same models on other machines
 

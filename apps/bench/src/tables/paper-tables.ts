@@ -2,7 +2,6 @@
  * The paper's tables with what was measured in each cell. A column of the paper is measured on captures where they
  * were prepared, otherwise on the authors' rows, and the notes say on which.
  */
-
 import {
   BASELINE,
   type Metric,
@@ -16,8 +15,7 @@ import {
 import { z } from 'zod'
 import type { Manifest } from '../datasets/manifest.js'
 import { packagePath, readShape } from '../files.js'
-import { fixed } from './figures.js'
-import { type Cell, compare, hashTrials, type Published, type Table } from './table.js'
+import { type Cell, compare, fixed, hashTrials, type Published, type Table } from './table.js'
 
 // ---- published figures, data files of this package: the paper's tables, and the AUCs of an independent implementation
 

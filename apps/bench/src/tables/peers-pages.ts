@@ -2,8 +2,7 @@
 import { sha256 } from '../machines/work.js'
 import { PEERS, type PeerReading } from '../peers/run-peers.js'
 import type { SpeedReading } from '../peers/speed.js'
-import { fixed } from './figures.js'
-import { markdownTable, plainText } from './table.js'
+import { fixed, markdownTable, plainText } from './table.js'
 
 /** Speed beside numpy, scikit-learn and C, as a page; a side that was not installed is said to be absent. */
 

@@ -1,10 +1,13 @@
 /** All tables of one set of trials, with what was run where: what every format is made from. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { DataError } from '@oddflow/core'
 import { findDisagreements, mergeTrials, type Trial } from '@oddflow/evaluation'
 import { SWEEP_NAMES, type SweepName, sweepTrialKey } from '../commands/sweep.js'
-import type { Manifest } from '../datasets/manifest.js'
+import { type Manifest, readManifests } from '../datasets/manifest.js'
+import { writeFileWhole } from '../files.js'
 import { readReadings } from '../machines/reading.js'
+import { note } from '../output.js'
 import { readPeerReadings } from '../peers/run-peers.js'
 import { readSpeedReadings } from '../peers/speed.js'
 import { readTrials } from '../run/trials-file.js'
@@ -16,11 +19,13 @@ import {
   type PaperFigures,
   paperTables,
   type ReferenceAuc,
+  readPaperFigures,
+  readReferenceAuc,
   referenceTables,
 } from './paper-tables.js'
 import { renderPeersPage, renderPeersSpeedPage } from './peers-pages.js'
 import { disturbance, renderNuSweep, renderRowsSweep, renderScalerSweep } from './sweep-pages.js'
-import { hashTrials, type Table } from './table.js'
+import { hashTrials, renderCsv, renderLatex, renderMarkdown, type Table } from './table.js'
 
 /**
  * Every generated page of the results, from the files of trials and readings in one folder: what `tables` writes, and
@@ -34,7 +39,7 @@ const SWEEP_PAGES: Readonly<Record<SweepName, (trials: readonly Trial[]) => Read
 }
 
 /** Name and content. `folder` holds sweep-nu.jsonl, machines.jsonl, …; the paper's tables are apart (tables.ts). */
-export function renderPages(folder: string): ReadonlyMap<string, string> {
+export async function renderPages(folder: string): Promise<ReadonlyMap<string, string>> {
   const pages = new Map<string, string>()
   const readings = readReadings(join(folder, 'machines.jsonl'))
   if (readings.length > 0) pages.set('machines.md', renderMachinesPage(readings))
@@ -43,7 +48,7 @@ export function renderPages(folder: string): ReadonlyMap<string, string> {
   const speed = readSpeedReadings(join(folder, 'peers-speed.jsonl'))
   if (speed.length > 0) pages.set('peers-speed.md', renderPeersSpeedPage(speed))
   for (const study of STUDIES) {
-    for (const [file, content] of study.draw(folder)) pages.set(file, content)
+    for (const [file, content] of await study.draw(folder)) pages.set(file, content)
   }
   for (const name of SWEEP_NAMES) {
     const path = join(folder, `sweep-${name}.jsonl`)
@@ -116,3 +121,35 @@ function total(trials: readonly Trial[]): string {
 }
 
 const unique = (values: readonly string[]): string[] => [...new Set(values)].sort()
+
+/** The files of a report: name and content. */
+
+export function renderReport(report: Report): ReadonlyMap<string, string> {
+  return new Map([
+    ['paper-tables.md', renderMarkdown(report)],
+    ['paper-tables.tex', renderLatex(report)],
+    ['paper-tables.csv', renderCsv(report)],
+  ])
+}
+
+interface TablesOptions {
+  readonly manifests?: string
+  readonly trials: readonly string[]
+  /** Folder of what other commands measured: machines.jsonl, sweep-*.jsonl. */
+  readonly results: string
+  readonly out: string
+}
+
+export async function tables(options: TablesOptions): Promise<void> {
+  const runs = options.trials.map((path) => {
+    const trials = readTrials(path)
+    if (trials.length === 0) throw new DataError(`${path}: holds no trials; run oddflow-bench reproduce`)
+    return trials
+  })
+  const report = buildReport(runs, readManifests(options.manifests), readPaperFigures(), readReferenceAuc())
+  const files = new Map([...renderReport(report), ...(await renderPages(options.results))])
+  for (const [name, content] of files) writeFileWhole(join(options.out, name), content)
+  note(
+    `${options.out}: ${report.tables.length} tables of ${report.trials.length} trials in ${[...files.keys()].join(', ')}`,
+  )
+}

@@ -1,12 +1,11 @@
 /** The trials of a sweep as points: a data set and a setting each, with the mean and spread over training repeats. */
-
 import * as Plot from '@observablehq/plot'
 import { SCALER_NAMES } from '@oddflow/core'
 import { millisPer100, type Spread, spread, type Trial } from '@oddflow/evaluation'
 import type { SweepName } from '../commands/sweep.js'
 import { median } from '../peers/run-peers.js'
-import { fixed, formatSpread, PALETTE, paretoFront, renderCurves, renderFigure } from './figures.js'
-import { hashTrials, markdownTable, plainText } from './table.js'
+import { PALETTE, renderCurves, renderFigure } from './figures.js'
+import { fixed, formatSpread, hashTrials, markdownTable, plainText } from './table.js'
 
 interface SweepPoint {
   readonly dataset: string
@@ -252,6 +251,21 @@ function rowsChart(points: readonly SweepPoint[], measure: Measure): string {
       .map((p) => ({ panel: p.dataset, curve: detector, x: p.trainRows, y: of(p).mean })),
   )
   return renderCurves(`${label} against the number of training rows`, curves, ['training rows', label], log)
+}
+
+/** The points that no other beats: none is at least as cheap and at least as good, and better in one of the two. */
+export function paretoFront<T>(
+  points: readonly T[],
+  cost: (point: T) => number,
+  worth: (point: T) => number,
+): T[] {
+  const sorted = [...points].sort((a, b) => cost(a) - cost(b) || worth(b) - worth(a))
+  let best = Number.NEGATIVE_INFINITY
+  return sorted.filter((point) => {
+    if (worth(point) <= best) return false
+    best = worth(point)
+    return true
+  })
 }
 
 /** OCSVM over nu beside OC-KJL and OC-Nystrom over m, d and k: tables, and AUC against time and space as pictures. */

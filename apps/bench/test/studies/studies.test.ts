@@ -53,8 +53,8 @@ const figuresOf = (name: string) => JSON.parse(readFileSync(join(out, `${name}.j
 const studyOf = (from: string, name: string, ...more: string[]): Promise<Outcome> =>
   runBench([name, '--data', from, '--out', out, ...more])
 /** Page and pictures of the figures are those that the run left. */
-const expectRedrawn = (name: string): void => {
-  const files = named(name).draw(out)
+const expectRedrawn = async (name: string): Promise<void> => {
+  const files = await named(name).draw(out)
   expect(files.has(`${name}.md`)).toBe(true)
   for (const [file, content] of files) {
     expect(content).not.toMatch(/NaN|undefined|Infinity/)
@@ -121,7 +121,7 @@ describe('a study', () => {
       expect(model).toMatchObject({ detector: 'ensemble', differentInC: 0, differentInPython: 0 })
       expect(model.rows).toBeGreaterThan(100)
     }
-    expectRedrawn('exports')
+    await expectRedrawn('exports')
     const refused = await study('exports', '--python', absent)
     expect(refused).toMatchObject({ code: 1 })
     expect(refused.stderr).toMatch(/expected oddflow\.py in it; name its folder with --python/)
@@ -137,7 +137,7 @@ describe('a study', () => {
     expect(page).toMatch(/^# Devices watched one by one\n/)
     expect(page).toContain('- Command: `npm run -s oddflow-bench -- watch --seeds 1`')
     expect(page).not.toContain('NaN')
-    expect(named('watch').draw(out)).toEqual(new Map([['watch.md', page]]))
+    expect(await named('watch').draw(out)).toEqual(new Map([['watch.md', page]]))
   })
 
   it('watch: prints the page of a variant and keeps nothing', async () => {
@@ -183,7 +183,7 @@ describe('a study', () => {
       expect(Object.keys(ocsvm)).toContain('0.25')
       expect(baseline).toBeNull()
     }
-    expectRedrawn('capture-pairs')
+    await expectRedrawn('capture-pairs')
   }, 180_000)
 
   it('support-guard: every detector and quantile of each set, redrawn as they were', async () => {
@@ -197,7 +197,7 @@ describe('a study', () => {
       expect(supportAlone === null).toBe(detector.endsWith('-svm'))
       expect(run.with).toBeGreaterThan(0.5)
     }
-    expectRedrawn('support-guard')
+    await expectRedrawn('support-guard')
   })
 
   it('learning-poison: a stream without the poisoner, and four with them, redrawn as they were', async () => {
@@ -210,7 +210,7 @@ describe('a study', () => {
       expect(clean.days).toMatchObject([{ reached: 0 }])
       expect(poisoned.days[0].reached).toBeGreaterThan(0)
     }
-    expectRedrawn('learning-poison')
+    await expectRedrawn('learning-poison')
   })
 
   it('learning-mode: each large cluster of two sets is left out once a seed, redrawn as they were', async () => {
@@ -223,7 +223,7 @@ describe('a study', () => {
       expect(modeShare).toBeLessThanOrEqual(0.7)
       expect(updated.auc).toBeGreaterThan(0.9)
     }
-    expectRedrawn('learning-mode')
+    await expectRedrawn('learning-mode')
   }, 180_000)
 
   it('learning-million: as many rows as asked, twice to the same bytes, redrawn as they were', async () => {
@@ -236,7 +236,7 @@ describe('a study', () => {
       expect(notPositiveDefinite).toBe(0)
       expect(memory.at(-1).updates).toBe(1000)
     }
-    expectRedrawn('learning-million')
+    await expectRedrawn('learning-million')
   }, 180_000)
 
   it('incidents dns: counts the names that the lab asks for, and how long they are', async () => {
@@ -288,12 +288,13 @@ describe('a study', () => {
       '{"format":1,"study":"watch","command":"","machine":"","versions":"","figures":{"splits":1}}',
     ],
     ['of another study', '{"format":1,"study":"week"}'],
-  ])('refuses figures with their path: %s', (_, text) => {
+  ])('refuses figures with their path: %s', async (_, text) => {
     const place = mkdtempSync(join(folder, 'damaged-'))
     const path = join(place, 'watch.json')
     writeFileSync(path, text)
-    expect(() => named('watch').draw(place)).toThrow(FileError)
-    expect(() => named('watch').draw(place)).toThrow(path)
+    const drawn = named('watch').draw(place)
+    await expect(drawn).rejects.toThrow(FileError)
+    await expect(drawn).rejects.toThrow(path)
   })
 })
 

@@ -1,20 +1,19 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { renderReport } from '../../src/commands/tables.js'
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/manifest.js'
 import { readTrials } from '../../src/run/trials-file.js'
 import { STUDIES } from '../../src/studies/registry.js'
 import { readPaperFigures, readReferenceAuc } from '../../src/tables/paper-tables.js'
-import { buildReport, renderPages } from '../../src/tables/report.js'
+import { buildReport, renderPages, renderReport } from '../../src/tables/report.js'
 
 const results = fileURLToPath(new URL('../../../../docs/results/', import.meta.url))
 
-it('the committed tables are what the committed trials give', () => {
+it('the committed tables are what the committed trials give', async () => {
   const trials = readTrials(`${results}trials.jsonl`)
   expect(trials.length).toBeGreaterThan(0)
   const report = buildReport([trials], readManifests(OWN_MANIFESTS), readPaperFigures(), readReferenceAuc())
-  const pages = renderPages(results)
+  const pages = await renderPages(results)
   // each file of measurements has its page
   for (const file of readdirSync(results).filter(
     (name) =>

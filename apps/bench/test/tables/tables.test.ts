@@ -1,9 +1,8 @@
 import type { Trial } from '@oddflow/evaluation'
 import { describe, expect, it } from 'vitest'
-import { renderReport } from '../../src/commands/tables.js'
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/manifest.js'
 import { readPaperFigures, readReferenceAuc } from '../../src/tables/paper-tables.js'
-import { buildReport, type Report } from '../../src/tables/report.js'
+import { buildReport, type Report, renderReport } from '../../src/tables/report.js'
 import { escapeLatex, renderCsv, renderLatex, renderMarkdown } from '../../src/tables/table.js'
 import { sampleTrial } from '../support/sample-trial.js'
 
