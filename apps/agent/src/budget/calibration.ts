@@ -6,6 +6,8 @@
 import { ArgumentError, FormatError } from '@oddflow/core'
 import { createTailScoreCollector, type TailScores } from '@oddflow/detectors'
 import { inFile, jsonLine, readFileBounded, writeFileWhole } from '@oddflow/program'
+import * as v from 'valibot'
+import { defineState } from '../files/state-file.js'
 
 export interface Calibration {
   /** The model's id; scores of another mean nothing. */
@@ -20,8 +22,6 @@ export interface Calibration {
 }
 
 export const MAXIMUM_DEVICES = 4096
-const KIND = 'oddflow-calibration'
-const VERSION = 1
 export const MICROS_PER_DAY = 86_400_000_000
 
 export type Calibrator = ReturnType<typeof createCalibrator>
@@ -60,62 +60,55 @@ export function createCalibrator(model: string, earlier: Calibration | null = nu
   }
 }
 
-export function encodeCalibration(calibration: Calibration): Record<string, unknown> {
+const whole = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
+const CALIBRATION = defineState(
+  'calibration',
+  1,
+  v.pipe(
+    v.object({
+      model: v.pipe(v.string(), v.regex(/^[0-9a-f]{16}$/)),
+      flows: whole,
+      watchedMicros: whole,
+      onePacketNovel: whole,
+      devices: v.pipe(
+        v.array(v.tuple([v.pipe(v.string(), v.maxLength(64)), whole])),
+        v.maxLength(MAXIMUM_DEVICES),
+      ),
+      lowestScores: v.array(v.number()),
+    }),
+    v.forward(
+      v.check(
+        ({ devices, flows }) => devices.every(([, count]) => count <= flows),
+        'expected no device with more flows than there are',
+      ),
+      ['devices'],
+    ),
+  ),
+)
+
+export function encodeCalibration(calibration: Calibration): object {
   const { model, scores, watchedMicros, flowsByDevice, onePacketNovel } = calibration
-  return {
-    kind: KIND,
-    version: VERSION,
+  return CALIBRATION.encode({
     model,
     flows: scores.count,
     watchedMicros,
     onePacketNovel,
     devices: [...flowsByDevice],
     lowestScores: [...scores.lowest],
-  }
+  })
 }
 
 /** Throws FormatError that names the field. */
 export function decodeCalibration(value: unknown): Calibration {
-  const fail = (field: string, expected: string): never => {
-    throw new FormatError('calibration', `${field}: expected ${expected}`, { field })
-  }
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return fail('file', 'an object')
-  const { kind, version, model, flows, watchedMicros, onePacketNovel, devices, lowestScores } =
-    value as Record<string, unknown>
-  if (kind !== KIND) return fail('kind', `${KIND}; give a file that oddflow-agent calibrate wrote`)
-  if (version !== VERSION) return fail('version', String(VERSION))
-  if (typeof model !== 'string' || !/^[0-9a-f]{16}$/.test(model)) return fail('model', 'an id of a model')
-  if (!isCount(flows)) return fail('flows', 'a whole number')
-  if (!isCount(watchedMicros)) return fail('watchedMicros', 'a whole number')
-  if (!isCount(onePacketNovel)) return fail('onePacketNovel', 'a whole number')
-  if (!Array.isArray(devices) || devices.length > MAXIMUM_DEVICES) {
-    return fail('devices', `at most ${MAXIMUM_DEVICES} devices`)
-  }
-  const flowsByDevice = new Map<string, number>()
-  for (const entry of devices as unknown[]) {
-    const [device, count] = Array.isArray(entry) ? (entry as unknown[]) : []
-    if (typeof device !== 'string' || device.length > 64 || !isCount(count) || count > flows) {
-      return fail('devices', 'pairs of a device and its number of flows')
-    }
-    flowsByDevice.set(device, count)
-  }
-  if (!Array.isArray(lowestScores) || !lowestScores.every((score) => typeof score === 'number')) {
-    return fail('lowestScores', 'numbers')
-  }
-  const scores = { count: flows, lowest: Float64Array.from(lowestScores as number[]) }
+  const { flows, devices, lowestScores, ...others } = CALIBRATION.decode(value)
+  const scores = { count: flows, lowest: Float64Array.from(lowestScores) }
   try {
     createTailScoreCollector(undefined, scores)
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error
-    throw new FormatError('calibration', `lowestScores: ${error.detail}`, {
-      field: 'lowestScores',
-    })
+    throw new FormatError('calibration', `lowestScores: ${error.detail}`, { field: 'lowestScores' })
   }
-  return { model, scores, watchedMicros, flowsByDevice, onePacketNovel }
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0
+  return { ...others, scores, flowsByDevice: new Map(devices) }
 }
 
 /** Calibration files: what `oddflow-agent calibrate` writes and `run` reads. */

@@ -16,49 +16,77 @@
  *
  * Plain data, kept as JSON in the state folder; it is checked when it is read.
  */
-import { FormatError } from '@oddflow/core'
+import * as v from 'valibot'
 import type { DeviceSettings } from '../config/settings.js'
-import { checkVersion } from '../files/state-file.js'
+import { defineState } from '../files/state-file.js'
 import type { Forecast, OwnModel } from '../page/api.js'
-import { type Contacts, contactsIn, noContacts, type UsualContact, usualIn } from './contacts.js'
-import { type ClaimedName, MAXIMUM_NAME_CHARACTERS, NAME_SOURCES, type NameSource } from './names.js'
+import { type Contacts, contactsIn, noContacts, usualIn } from './contacts.js'
+import { MAXIMUM_NAME_CHARACTERS, NAME_SOURCES } from './names.js'
 
 const DEVICE_STATES = ['learning', 'ready', 'watching', 'paused'] as const
 export type DeviceState = (typeof DEVICE_STATES)[number]
 
-export interface Device {
-  /** Its MAC address; its address where the link has none. */
-  readonly key: string
-  /** That it was last seen with. */
-  address: string
-  /** The address was made up (IEEE 802 locally administered): phones do so, and it may be another one next week. */
-  readonly randomised: boolean
-  /** What a person or the device itself calls it (devices/names.ts); null where neither has said. */
-  name: ClaimedName | null
-  /** That a person or the configuration puts it in; null where neither does. */
-  group: string | null
-  /** Of its address, by a registry (devices/vendors.ts); null where that has none, absent before it was asked. */
-  vendor?: string | null
-  state: DeviceState
-  firstSeenMicros: number
-  /** When it began to learn: its first flow, or the last `relearn`. */
-  learningSinceMicros: number
-  lastSeenMicros: number
-  /** Verdicts on its flows. */
-  flows: number
-  /** Of those, novel ones. */
-  novel: number
-  novelShare: number
-  /** Flows with a score since it is watched. */
-  watchedFlows: number
-  /** Of those, novel ones: what its promise came to. */
-  watchedNovel: number
-  /** Its contacts. */
-  contacts: Contacts
-  hours: ActiveHours
-  /** Most often while it learned. */
-  usual: UsualContact[]
-}
+const address = v.pipe(v.string(), v.regex(/^[0-9a-f:.]{1,45}$/, 'expected an address'))
+const time = v.pipe(v.number(), v.safeInteger())
+const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
+const share = v.pipe(v.number(), v.minValue(0), v.maxValue(1))
+const shortText = v.pipe(
+  v.string(),
+  v.check((text) => text !== '' && [...text].length <= MAXIMUM_NAME_CHARACTERS, 'expected a short text'),
+)
+const ClaimedNameSchema = v.object({ name: shortText, source: v.picklist(NAME_SOURCES) })
+
+const DeviceSchema = v.pipe(
+  v.object({
+    /** Its MAC address; its address where the link has none. */
+    key: address,
+    /** That it was last seen with. */
+    address,
+    /** What a person or the device itself calls it (names.ts); null where neither has said. */
+    name: v.fallback(v.nullable(ClaimedNameSchema), null),
+    /** That a person or the configuration puts it in; null where neither does. */
+    group: v.fallback(v.nullable(shortText), null),
+    /** Of its address, by a registry (vendors.ts); null where that has none, undefined before it was asked. */
+    vendor: v.optional(v.unknown()),
+    state: v.picklist(DEVICE_STATES),
+    firstSeenMicros: time,
+    /** When it began to learn: its first flow, or the last `relearn`. */
+    learningSinceMicros: v.optional(time),
+    lastSeenMicros: time,
+    /** Verdicts on its flows. */
+    flows: count,
+    /** Of those, novel ones. */
+    novel: count,
+    novelShare: share,
+    /** Flows with a score since it is watched. */
+    watchedFlows: v.optional(count, 0),
+    /** Of those, novel ones: what its promise came to. */
+    watchedNovel: v.optional(count, 0),
+    contacts: v.optional(v.unknown()),
+    hours: v.optional(v.unknown()),
+    /** Most often while it learned. */
+    usual: v.optional(v.unknown()),
+  }),
+  v.check(
+    ({ flows, novel, watchedFlows, watchedNovel }) => novel <= flows && watchedNovel <= watchedFlows,
+    'expected no more novel flows than flows',
+  ),
+  // damaged contacts, hours and names are no reason to lose the device
+  v.transform(({ vendor, contacts, hours, usual, ...device }) => ({
+    ...device,
+    // absent from files of earlier builds, as the watched flows are
+    learningSinceMicros: device.learningSinceMicros ?? device.firstSeenMicros,
+    /** A private (randomized) address: phones use one, and it may be another one next week. */
+    randomised: isRandomised(device.key),
+    // where there was none, the registry of today may have one
+    vendor: (v.is(shortText, vendor) ? vendor : undefined) as string | null | undefined,
+    contacts: (contactsIn(contacts) ?? noContacts(device.lastSeenMicros)) as Contacts,
+    hours: hoursIn(hours) ?? noHours(),
+    usual: usualIn(usual),
+  })),
+)
+
+export type Device = v.InferOutput<typeof DeviceSchema>
 
 /** What lists and outputs show of a device: not its hashes of contacts and hours. */
 export type ToldDevice = Omit<Device, 'contacts' | 'usual' | 'hours'>
@@ -77,6 +105,7 @@ export function createDevice(key: string, address: string, atMicros: number): De
     randomised: isRandomised(key),
     name: null,
     group: null,
+    vendor: undefined,
     state: 'learning',
     firstSeenMicros: atMicros,
     learningSinceMicros: atMicros,
@@ -217,86 +246,24 @@ export function isRandomised(key: string): boolean {
   return /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(key) && (Number.parseInt(key.slice(0, 2), 16) & 2) !== 0
 }
 
-const KIND = 'oddflow-devices'
-const VERSION = 1
+const DEVICES = defineState(
+  'devices',
+  1,
+  v.object({
+    devices: v.pipe(
+      v.array(DeviceSchema),
+      v.check((all) => new Set(all.map(({ key }) => key)).size === all.length, 'expected each key once'),
+    ),
+  }),
+)
 
 export function encodeDevices(devices: Iterable<Device>): object {
-  return { kind: KIND, version: VERSION, devices: [...devices] }
+  return DEVICES.encode({ devices: [...devices] })
 }
 
 /** Throws FormatError that names the field. */
 export function decodeDevices(value: unknown): Device[] {
-  const fail = (field: string, expected: string): never => {
-    throw new FormatError('devices', `${field}: expected ${expected}`, { field })
-  }
-  const { kind, version, devices } = (value ?? {}) as Record<string, unknown>
-  if (kind !== KIND) return fail('kind', KIND)
-  checkVersion('devices', VERSION, version)
-  if (!Array.isArray(devices)) return fail('devices', 'a list')
-  const seen = new Set<string>()
-  return devices.map((entry: unknown, i) => {
-    const device = (entry ?? {}) as Record<keyof Device, unknown>
-    const at = `devices[${i}]`
-    const { key, address, state, firstSeenMicros, lastSeenMicros, flows, novel, novelShare } = device
-    if (typeof key !== 'string' || !/^[0-9a-f:.]{1,45}$/.test(key) || seen.has(key)) {
-      return fail(`${at}.key`, 'an address of its own')
-    }
-    seen.add(key)
-    if (typeof address !== 'string' || !/^[0-9a-f:.]{1,45}$/.test(address))
-      return fail(`${at}.address`, 'an address')
-    if (!DEVICE_STATES.includes(state as DeviceState)) return fail(`${at}.state`, DEVICE_STATES.join(', '))
-    // saved by a version without `relearn`
-    const learningSinceMicros = device.learningSinceMicros ?? firstSeenMicros
-    const times = [firstSeenMicros, lastSeenMicros, learningSinceMicros]
-    if (!times.every((time) => Number.isSafeInteger(time))) return fail(`${at}.firstSeenMicros`, 'times')
-    if (!isCount(flows) || !isCount(novel) || novel > flows) return fail(`${at}.flows`, 'counts')
-    if (typeof novelShare !== 'number' || !(novelShare >= 0 && novelShare <= 1)) {
-      return fail(`${at}.novelShare`, 'a share')
-    }
-    // kept by a version that did not count them
-    const { watchedFlows = 0, watchedNovel = 0 } = device
-    if (!isCount(watchedFlows) || !isCount(watchedNovel) || watchedNovel > watchedFlows) {
-      return fail(`${at}.watchedFlows`, 'counts')
-    }
-    return {
-      key,
-      address,
-      randomised: isRandomised(key),
-      name: nameIn(device.name) ?? null,
-      group: isShortText(device.group) ? device.group : null,
-      // where there was none, a registry of now may have one
-      ...(isShortText(device.vendor) ? { vendor: device.vendor } : {}),
-      state: state as DeviceState,
-      firstSeenMicros: firstSeenMicros as number,
-      learningSinceMicros: learningSinceMicros as number,
-      lastSeenMicros: lastSeenMicros as number,
-      flows,
-      novel,
-      novelShare,
-      watchedFlows,
-      watchedNovel,
-      // kept by a version that did not count them, or damaged
-      contacts: contactsIn(device.contacts) ?? noContacts(lastSeenMicros as number),
-      hours: hoursIn(device.hours) ?? noHours(),
-      usual: usualIn(device.usual),
-    }
-  })
-}
-
-/** undefined if it is invalid. */
-function nameIn(value: unknown): ClaimedName | undefined {
-  const { name, source } = (value ?? {}) as Record<keyof ClaimedName, unknown>
-  return isShortText(name) && NAME_SOURCES.includes(source as NameSource)
-    ? { name, source: source as NameSource }
-    : undefined
-}
-
-function isShortText(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && [...value].length <= MAXIMUM_NAME_CHARACTERS
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0
+  return DEVICES.decode(value).devices
 }
 
 /**

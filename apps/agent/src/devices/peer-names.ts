@@ -20,13 +20,12 @@ import {
   readDnsMessage,
   readServerName,
 } from '@oddflow/capture'
-import { FormatError } from '@oddflow/core'
 import { fileError, isInNetwork, macText, type Network } from '@oddflow/program'
 import * as v from 'valibot'
 import type { FileSystem } from '../files/file-system.js'
 import {
-  checkVersion,
   createKeeper,
+  defineState,
   type Keeper,
   readStateOrSetAside,
   writeState,
@@ -74,8 +73,6 @@ const TICKS_BETWEEN = 60
 const [TCP, UDP] = [6, 17]
 const UDP_HEADER_BYTES = 8
 const DNS_PORT = 53
-const KIND = 'oddflow-peer-names'
-const VERSION = 1
 
 export class PeerNames {
   readonly #options: PeerNamesOptions
@@ -329,35 +326,29 @@ export function withPeerNames<
 }
 
 const text = v.pipe(v.string(), v.minLength(1), v.maxLength(100))
-const NamesSchema = v.pipe(
-  v.array(
-    v.object({
-      device: text,
-      address: text,
-      name: v.pipe(
-        v.string(),
-        v.check((name) => hostName(name) === name, 'expected a host name'),
-      ),
-      source: v.picklist(SOURCES),
-      lastMicros: v.pipe(v.number(), v.safeInteger()),
-    }),
+const NameSchema = v.object({
+  device: text,
+  address: text,
+  name: v.pipe(
+    v.string(),
+    v.check((name) => hostName(name) === name, 'expected a host name'),
   ),
-  v.maxLength(MAXIMUM_NAMES),
+  source: v.picklist(SOURCES),
+  lastMicros: v.pipe(v.number(), v.safeInteger()),
+})
+const PEER_NAMES = defineState(
+  'peer-names',
+  1,
+  v.object({ names: v.pipe(v.array(NameSchema), v.maxLength(MAXIMUM_NAMES)) }),
 )
 
 export function encodePeerNames(names: readonly KeptName[]): object {
-  return { kind: KIND, version: VERSION, names }
+  return PEER_NAMES.encode({ names })
 }
 
 /** Throws FormatError that names the field. */
 export function decodePeerNames(value: unknown): KeptName[] {
-  const { kind, version, names } = (value ?? {}) as Record<string, unknown>
-  if (kind !== KIND) throw new FormatError('peer-names', `kind: expected ${KIND}`, { field: 'kind' })
-  checkVersion('peer-names', VERSION, version)
-  const parsed = v.safeParse(NamesSchema, names, { abortEarly: true })
-  if (parsed.success) return parsed.output
-  const [issue] = parsed.issues
-  throw new FormatError('peer-names', `names.${v.getDotPath(issue) ?? ''}: ${issue.message}`)
+  return PEER_NAMES.decode(value).names
 }
 
 /** Rejects with FileError. */

@@ -7,6 +7,7 @@
  */
 import { dirname } from 'node:path'
 import { crc32, FormatError, OddFlowError } from '@oddflow/core'
+import * as v from 'valibot'
 import type { Notice } from '../alerts/eve.js'
 import type { Log } from '../log.js'
 import { type FileSystem, hasCode, isOutOfFiles } from './file-system.js'
@@ -269,6 +270,25 @@ export function checkVersion(kind: string, expected: number, found: unknown): vo
   throw new FormatError(kind, `version: expected ${expected}, found ${JSON.stringify(found)}${newer}`, {
     field: 'version',
   })
+}
+
+/** A kind of state file: `oddflow-NAME` of a version, and its other fields by a schema. */
+export function defineState<Schema extends v.GenericSchema>(name: string, version: number, schema: Schema) {
+  const kind = `oddflow-${name}`
+  return {
+    encode: (fields: object): object => ({ kind, version, ...fields }),
+    /** Throws FormatError that names the field. */
+    decode(value: unknown): v.InferOutput<Schema> {
+      const head = (value ?? {}) as Record<string, unknown>
+      if (head.kind !== kind) throw new FormatError(name, `kind: expected ${kind}`, { field: 'kind' })
+      checkVersion(name, version, head.version)
+      const parsed = v.safeParse(schema, value, { abortEarly: true })
+      if (parsed.success) return parsed.output
+      const [issue] = parsed.issues
+      const field = v.getDotPath(issue) ?? 'fields'
+      throw new FormatError(name, `${field}: ${issue.message}`, { field })
+    },
+  }
 }
 
 function encodeState(value: object): Uint8Array {

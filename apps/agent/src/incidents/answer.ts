@@ -1,8 +1,7 @@
 /** Answer: what a person said of an incident. Plain data, as the state folder keeps it and as commands show it. */
 import { join } from 'node:path'
-import { FormatError } from '@oddflow/core'
 import * as v from 'valibot'
-import { checkVersion } from '../files/state-file.js'
+import { defineState } from '../files/state-file.js'
 import { INCIDENT_KINDS, time } from './incident.js'
 import { encodeRows, KeptRowsEntries } from './incident-rows.js'
 
@@ -42,28 +41,19 @@ const AnswerSchema = v.object({
 
 export type Answer = v.InferOutput<typeof AnswerSchema>
 
-const KIND = 'oddflow-answers'
-const VERSION = 1
+const ANSWERS = defineState(
+  'answers',
+  1,
+  v.object({ answers: v.pipe(v.array(AnswerSchema), v.maxLength(MAXIMUM_ANSWERS)) }),
+)
 
 export function encodeAnswers(answers: readonly Answer[]): object {
-  return {
-    kind: KIND,
-    version: VERSION,
-    answers: answers.map((answer) => ({ ...answer, ...encodeRows(answer) })),
-  }
+  return ANSWERS.encode({ answers: answers.map((answer) => ({ ...answer, ...encodeRows(answer) })) })
 }
 
 /** Throws FormatError that names the field. */
 export function decodeAnswers(value: unknown): Answer[] {
-  const { kind, version, answers } = (value ?? {}) as Record<string, unknown>
-  if (kind !== KIND) throw new FormatError('answers', `kind: expected ${KIND}`, { field: 'kind' })
-  checkVersion('answers', VERSION, version)
-  const parsed = v.safeParse(v.pipe(v.array(AnswerSchema), v.maxLength(MAXIMUM_ANSWERS)), answers, {
-    abortEarly: true,
-  })
-  if (parsed.success) return parsed.output
-  const [issue] = parsed.issues
-  throw new FormatError('answers', `${v.getDotPath(issue) ?? 'it'}: ${issue.message}`)
+  return ANSWERS.decode(value).answers
 }
 
 export function answersPathIn(folder: string): string {

@@ -8,13 +8,12 @@
  */
 
 import { parseIpv4, parseIpv6 } from '@oddflow/capture'
-import { FormatError } from '@oddflow/core'
 import type { FlowRecord } from '@oddflow/flows'
 import * as v from 'valibot'
 import { type Alert, servicePort } from '../alerts/alert.js'
 import { hashOf } from '../devices/fact-sources.js'
 import type { FileSystem } from '../files/file-system.js'
-import { checkVersion, readStateOrSetAside } from '../files/state-file.js'
+import { defineState, readStateOrSetAside } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import { MAXIMUM_CONTACTS, rowsPathIn } from './incident.js'
 import { serviceText } from './sentences.js'
@@ -73,8 +72,6 @@ export interface IncidentRows {
 export const MAXIMUM_ROWS = 32
 const FIRST_ROWS = MAXIMUM_ROWS / 2
 const MAXIMUM_BYTES = 262_144
-const KIND = 'oddflow-incident-rows'
-const VERSION = 1
 
 interface Kept {
   readonly contacts: Contact[]
@@ -157,11 +154,10 @@ export function createIncidentRows(known: ReadonlyMap<string, KeptRows> = new Ma
       const ids = new Set(incidents.map(({ id }) => id))
       for (const id of [...kept.keys()]) if (!ids.has(id)) forget(id)
     },
-    encode: () => ({
-      kind: KIND,
-      version: VERSION,
-      incidents: [...kept].map(([incident, of]) => ({ incident, ...encodeRows(of) })),
-    }),
+    encode: () =>
+      INCIDENT_ROWS.encode({
+        incidents: [...kept].map(([incident, of]) => ({ incident, ...encodeRows(of) })),
+      }),
   }
 }
 
@@ -197,20 +193,17 @@ export const KeptRowsEntries = {
   ),
 }
 
+const INCIDENT_ROWS = defineState(
+  'incident-rows',
+  1,
+  v.object({
+    incidents: v.pipe(v.array(v.object({ incident: text, ...KeptRowsEntries })), v.maxLength(1000)),
+  }),
+)
+
 /** Throws FormatError that names the field. */
 export function decodeIncidentRows(value: unknown): Map<string, KeptRows> {
-  const { kind, version, incidents } = (value ?? {}) as Record<string, unknown>
-  if (kind !== KIND) throw new FormatError('incident-rows', `kind: expected ${KIND}`, { field: 'kind' })
-  checkVersion('incident-rows', VERSION, version)
-  const parsed = v.safeParse(
-    v.pipe(v.array(v.object({ incident: text, ...KeptRowsEntries })), v.maxLength(1000)),
-    incidents,
-    { abortEarly: true },
-  )
-  if (parsed.success)
-    return new Map(parsed.output.map(({ incident, contacts, rows }) => [incident, { contacts, rows }]))
-  const [issue] = parsed.issues
-  throw new FormatError('incident-rows', `${v.getDotPath(issue) ?? 'it'}: ${issue.message}`)
+  return new Map(INCIDENT_ROWS.decode(value).incidents.map(({ incident, ...kept }) => [incident, kept]))
 }
 
 /** Of the incidents of an earlier run; without them an answer that is about flows is refused. */

@@ -7,15 +7,14 @@
 
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { FormatError } from '@oddflow/core'
 import { fileError, jsonLine } from '@oddflow/program'
 import * as v from 'valibot'
 import { eveTime } from '../alerts/eve.js'
 import type { PeerName } from '../devices/peer-names.js'
 import type { FileSystem } from '../files/file-system.js'
 import {
-  checkVersion,
   createKeeper,
+  defineState,
   type Keeper,
   readTwice,
   valueOrWarn,
@@ -214,24 +213,15 @@ const IncidentsSchema = v.pipe(
   ),
 )
 
-const VERSION = 1
+const INCIDENTS = defineState('incidents', 1, v.object({ incidents: IncidentsSchema }))
 
 export function encodeIncidents(incidents: readonly Incident[]): object {
-  return { kind: 'oddflow-incidents', version: VERSION, incidents }
+  return INCIDENTS.encode({ incidents })
 }
 
 /** Throws FormatError that names the field. */
 export function decodeIncidents(value: unknown): Incident[] {
-  const { kind, version, incidents } = (value ?? {}) as Record<string, unknown>
-  if (kind !== 'oddflow-incidents') {
-    throw new FormatError('incidents', 'kind: expected oddflow-incidents', { field: 'kind' })
-  }
-  checkVersion('incidents', VERSION, version)
-  const parsed = v.safeParse(IncidentsSchema, incidents, { abortEarly: true })
-  if (parsed.success) return parsed.output
-  const [issue] = parsed.issues
-  const field = `incidents.${v.getDotPath(issue) ?? ''}`
-  throw new FormatError('incidents', `${field}: ${issue.message}`, { field })
+  return INCIDENTS.decode(value).incidents
 }
 
 /** What happened to it, for outputs. */

@@ -59,7 +59,7 @@ export interface Device {
   readonly name: { readonly name: string; readonly source: string } | null
   readonly group: string | null
   /** By a registry of MAC prefixes; absent or null where there is none. */
-  readonly vendor?: string | null
+  readonly vendor?: string | null | undefined
   readonly randomised: boolean
   readonly state: 'learning' | 'ready' | 'watching' | 'paused'
   readonly learningSinceMicros: number

@@ -411,10 +411,10 @@ describe('a table', () => {
     [null, 'kind'],
     [{ kind: 'oddflow-devices', version: 9, devices: [] }, 'version'],
     [{ kind: 'oddflow-devices', version: 1, devices: {} }, 'devices'],
-    [{ kind: 'oddflow-devices', version: 1, devices: [null] }, 'devices\\[0\\].key'],
+    [{ kind: 'oddflow-devices', version: 1, devices: [null] }, 'devices\\.0'],
   ])('is refused: %j', (value, field) => {
     expect(() => decodeDevices(value)).toThrow(FormatError)
-    expect(() => decodeDevices(value)).toThrow(new RegExp(`devices: ${field}: expected`))
+    expect(() => decodeDevices(value)).toThrow(new RegExp(`devices: ${field}: .*expected`, 'i'))
   })
 
   it('is refused by each field that is none', () => {
@@ -440,7 +440,7 @@ describe('a table', () => {
       expect(() => decodeDevices(value), JSON.stringify(bad)).toThrow(FormatError)
     }
     expect(() => decodeDevices({ ...good, devices: [good.devices[0], good.devices[0]] })).toThrow(
-      /of its own/,
+      /each key once/,
     )
   })
 })
