@@ -18,7 +18,7 @@ import { spanText } from '../incidents/sentences.js'
 import { type Device, isEstablished } from './device.js'
 import { createDeviceFlood, type DeviceFlood, recordOfDevice } from './device-table.js'
 import { addressesOf, ageText, type FactSources, hashOf, isLocal, isNew, whoText } from './fact-sources.js'
-import { BITMAP_BITS, type Spread, type Spreads } from './scans.js'
+import { BITMAP_BITS, noSpread, type Spread, type Spreads, type Tell } from './scans.js'
 
 /** An address is its device's for so long after it was last used. */
 const KEPT_MICROS = 86_400_000_000
@@ -26,8 +26,6 @@ const KEPT_MICROS = 86_400_000_000
 const USUAL_ADDRESSES = 16
 /** Senders whose ARP requests for unused addresses, or whose claims, are counted. */
 const MAXIMUM_SENDERS = 64
-
-type Tell = Parameters<Spreads['count']>[4]
 
 /** Spreads by MAC address; `crowd` is that of the senders that there is no room for. */
 interface Senders {
@@ -38,7 +36,7 @@ interface Senders {
 
 function createSenders(spreads: Spreads, tell: Tell): Senders {
   const senders = new Map<string, Spread>()
-  const crowd = spreads.create()
+  const crowd = noSpread()
   const makeRoom = (atMicros: number): void => {
     for (const [mac, spread] of senders) {
       if (!spreads.isIdle(spread, atMicros)) continue
@@ -53,7 +51,7 @@ function createSenders(spreads: Spreads, tell: Tell): Senders {
       if (known !== undefined) return known
       if (senders.size >= MAXIMUM_SENDERS) makeRoom(atMicros)
       if (senders.size >= MAXIMUM_SENDERS) return crowd
-      const spread = spreads.create()
+      const spread = noSpread()
       senders.set(mac, spread)
       return spread
     },

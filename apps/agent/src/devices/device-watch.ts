@@ -12,7 +12,7 @@ import { createTurns } from '../files/state-file.js'
 import type { Forecast, OwnModel } from '../page/api.js'
 import type { Metric } from '../pipeline/environment.js'
 import { type Device, type DeviceState, forecastOf, noteAddress } from './device.js'
-import { createDeviceFacts, type FactsReport } from './device-facts.js'
+import { DeviceFacts, type FactsReport } from './device-facts.js'
 import {
   createDeviceFlood,
   DEVICE_ACTIONS,
@@ -143,7 +143,7 @@ const JUDGE_MICROS = 60_000_000
 export class DeviceWatch {
   readonly table: DeviceTable
   readonly #options: DeviceWatchOptions
-  readonly #facts: ReturnType<typeof createDeviceFacts>
+  readonly #facts: DeviceFacts
   readonly #names = createNameBook()
   readonly #flood: DeviceFlood
   readonly #inventoryFlood: DeviceFlood
@@ -171,7 +171,7 @@ export class DeviceWatch {
     this.#flood = createDeviceFlood(settings.floodPerMinute)
     this.#inventoryFlood = createDeviceFlood(INVENTORY_TIMES * settings.floodPerMinute)
     this.#inventoryMicros = known.length === 0 && from === 'file' ? settings.inventoryMinutes * 60_000_000 : 0
-    this.#facts = createDeviceFacts({
+    this.#facts = new DeviceFacts({
       table: this.table,
       localNetworks,
       perMinute: settings.floodPerMinute,

@@ -45,160 +45,172 @@ interface Service {
   reached: FlowRecord | null
 }
 
-export interface RequestFloods {
-  /** Packets as they came; borrowed. */
-  packets(packets: PacketBatch): void
-  advance(nowMicros: number): void
-  /** The packets' clock was set: what was counted so far is not compared with what comes. */
-  clockSet(): void
-}
-
-interface RequestFloodsOptions {
-  /** Whether the destination of a packet is a host whose floods are reported. */
-  readonly isToHost: (packets: PacketBatch, i: number) => boolean
-  readonly onFlood: (record: FlowRecord, fact: string) => void
-}
-
-export function createRequestFloods({ isToHost, onFlood }: RequestFloodsOptions): RequestFloods {
+export class RequestFloods {
+  readonly #isToHost: (packets: PacketBatch, i: number) => boolean
+  readonly #onFlood: (record: FlowRecord, fact: string) => void
   /** By the hash of address, port and transport. */
-  const services = new Map<number, Service>()
+  readonly #services = new Map<number, Service>()
   /** Services by the last bits of their hash: most packets are of none. */
-  const places = new Uint16Array(PLACES)
+  readonly #places = new Uint16Array(PLACES)
   /** Hashes of pairs, by their last bits: an answer, or a further packet, is no request. */
-  const pairs = new Int32Array(PAIRS)
-  let requests = 0
+  readonly #pairs = new Int32Array(PAIRS)
+  #requests = 0
   /** When the next confirmation is due. */
-  let dueMicros = Number.POSITIVE_INFINITY
+  #dueMicros = Number.POSITIVE_INFINITY
 
-  const tell = (service: Service, count: number): void => {
-    const record = service.reached as FlowRecord
-    while (service.next <= count) service.next *= LOUDER
-    service.reached = null
-    const responder = formatAddress(record.responderAddress, 0, record.ipVersion)
-    const what = `${count} requests (${protocolName(record.protocol)} port ${record.responderPort})`
-    const span = spanText(record.startMicros - service.beganMicros)
-    onFlood(record, `${responder} received ${what} in ${span} that did not become connections`)
+  /** @param isToHost - whether the destination of a packet is a host whose floods are reported */
+  constructor(
+    isToHost: (packets: PacketBatch, i: number) => boolean,
+    onFlood: (record: FlowRecord, fact: string) => void,
+  ) {
+    this.#isToHost = isToHost
+    this.#onFlood = onFlood
   }
-  /** A service with fewer open requests is looked at again with its next one. */
-  const confirm = (nowMicros: number): void => {
-    dueMicros = Number.POSITIVE_INFINITY
-    for (const service of services.values()) {
-      if (service.reached === null) continue
-      const { startMicros } = service.reached
-      if (nowMicros < startMicros + CONFIRM_MICROS) {
-        dueMicros = Math.min(dueMicros, startMicros + CONFIRM_MICROS)
-        continue
+
+  /** Packets as they came; borrowed. */
+  packets(of: PacketBatch): void {
+    for (let i = 0; i < of.count; i++) {
+      const protocol = of.protocol[i]
+      if ((protocol !== TCP && protocol !== UDP) || of.status[i] !== PACKET_OK) continue
+      const flags = of.tcpFlags[i]
+      const isRequest = (flags & (SYN | ACK)) === SYN
+      const isRefusal = (flags & RST) !== 0
+      const isUsed = (flags & (SYN | RST)) === 0 && (of.payloadBytes[i] > 0 || (flags & FIN) !== 0)
+      if (protocol === TCP && !isRequest && ((!isUsed && !isRefusal) || this.#services.size === 0)) continue
+      const atMicros = of.timestampMicros[i]
+      if (Number.isNaN(atMicros)) continue
+      this.advance(atMicros)
+      const source = endpointHash(of.sourceAddress, 4 * i, of.sourcePort[i], protocol)
+      const destination = endpointHash(of.destinationAddress, 4 * i, of.destinationPort[i], protocol)
+      if (protocol === UDP) this.#noteUdp(of, i, source, destination)
+      else if (isRequest) this.#noteRequest(of, i, source, destination)
+      else if (isRefusal) this.#noteRefusal(of, i, destination, source)
+      else {
+        this.#takeBack(source, destination)
+        this.#takeBack(destination, source)
       }
-      let count = 0
-      for (const micros of service.open.values()) if (micros <= startMicros - service.beganMicros) count++
-      if (count >= service.next) tell(service, count)
-      else service.reached = null
     }
   }
-  const remove = (key: number): void => {
-    requests -= services.get(key)?.open.size ?? 0
-    if (services.delete(key)) places[key & (PLACES - 1)]--
+
+  advance(nowMicros: number): void {
+    if (nowMicros >= this.#dueMicros) this.#confirm(nowMicros)
   }
+
+  /** The packets' clock was set: counting starts again. */
+  clockSet(): void {
+    this.#services.clear()
+    this.#places.fill(0)
+    this.#requests = 0
+    this.#dueMicros = Number.POSITIVE_INFINITY
+  }
+
+  #noteUdp(packets: PacketBatch, i: number, source: number, destination: number): void {
+    this.#takeBack(destination, source)
+    const answered = pairHash(destination, source)
+    const pair = pairHash(source, destination)
+    const at = pair & (PAIRS - 1)
+    if (this.#pairs[answered & (PAIRS - 1)] === answered || this.#pairs[at] === pair) return
+    this.#pairs[at] = pair
+    this.#noteRequest(packets, i, source, destination)
+  }
+
+  #noteRequest(packets: PacketBatch, i: number, client: number, key: number): void {
+    const atMicros = packets.timestampMicros[i]
+    const known = this.#services.get(key)
+    if (known !== undefined && isServiceOver(known, atMicros)) this.#remove(key)
+    let service = this.#services.get(key)
+    if (service === undefined) {
+      if (!this.#isToHost(packets, i)) return
+      const windowMicros = packets.protocol[i] === UDP ? UDP_WINDOW_MICROS : WINDOW_MICROS
+      service = { beganMicros: atMicros, windowMicros, open: new Map(), next: FLOOD, reached: null }
+      this.#services.set(key, service)
+      this.#places[key & (PLACES - 1)]++
+    }
+    const { open, beganMicros } = service
+    if (!open.has(client) && open.size < MAXIMUM_OF_SERVICE) {
+      this.#makeRoom(key, atMicros)
+      open.set(client, Math.floor(atMicros - beganMicros))
+      this.#requests++
+    }
+    if (open.size < service.next || service.reached !== null) return
+    service.reached = recordOfPacket(packets, i)
+    this.#dueMicros = Math.min(this.#dueMicros, atMicros + CONFIRM_MICROS)
+  }
+
+  /** The service of a packet refuses its client. */
+  #noteRefusal(packets: PacketBatch, i: number, client: number, key: number): void {
+    const open = this.#at(key)?.open
+    const micros = open?.get(client)
+    if (open === undefined || micros === undefined) return
+    const host = endpointHash(packets.destinationAddress, 4 * i, 0, TCP)
+    open.delete(client)
+    if (open.has(host)) this.#requests--
+    else open.set(host, micros)
+  }
+
+  #takeBack(client: number, key: number): void {
+    if (this.#at(key)?.open.delete(client) === true) this.#requests--
+  }
+
+  #at(key: number): Service | undefined {
+    return this.#places[key & (PLACES - 1)] === 0 ? undefined : this.#services.get(key)
+  }
+
+  #remove(key: number): void {
+    this.#requests -= this.#services.get(key)?.open.size ?? 0
+    if (this.#services.delete(key)) this.#places[key & (PLACES - 1)]--
+  }
+
   /** For one more request to the service of this key: the largest flood counts again from 0 before other services go. */
-  const makeRoom = (kept: number, atMicros: number): void => {
-    while (services.size > MAXIMUM_SERVICES || requests >= MAXIMUM_REQUESTS) {
+  #makeRoom(kept: number, atMicros: number): void {
+    while (this.#services.size > MAXIMUM_SERVICES || this.#requests >= MAXIMUM_REQUESTS) {
       let [least, fewest] = [kept, Number.POSITIVE_INFINITY]
       let largest: Service | null = null
-      for (const [key, service] of services) {
+      for (const [key, service] of this.#services) {
         const { size } = service.open
         const isOther = key !== kept
         if (isOther && isServiceOver(service, atMicros)) {
-          remove(key)
+          this.#remove(key)
           continue
         }
         if (size >= Math.max(FLOOD, largest?.open.size ?? 0)) largest = service
         if (isOther && size < fewest) [least, fewest] = [key, size]
       }
-      if (services.size > MAXIMUM_SERVICES) remove(least)
-      else if (requests >= MAXIMUM_REQUESTS && largest !== null) {
+      if (this.#services.size > MAXIMUM_SERVICES) this.#remove(least)
+      else if (this.#requests >= MAXIMUM_REQUESTS && largest !== null) {
         // a table that is full of open requests confirms it
-        if (largest.reached !== null) tell(largest, largest.open.size)
-        requests -= largest.open.size
+        if (largest.reached !== null) this.#tell(largest, largest.reached, largest.open.size)
+        this.#requests -= largest.open.size
         largest.open.clear()
-      } else if (requests >= MAXIMUM_REQUESTS) remove(least)
+      } else if (this.#requests >= MAXIMUM_REQUESTS) this.#remove(least)
     }
   }
-  const noteRequest = (packets: PacketBatch, i: number, client: number, key: number): void => {
-    const atMicros = packets.timestampMicros[i]
-    const known = services.get(key)
-    if (known !== undefined && isServiceOver(known, atMicros)) remove(key)
-    let service = services.get(key)
-    if (service === undefined) {
-      if (!isToHost(packets, i)) return
-      const windowMicros = packets.protocol[i] === UDP ? UDP_WINDOW_MICROS : WINDOW_MICROS
-      service = { beganMicros: atMicros, windowMicros, open: new Map(), next: FLOOD, reached: null }
-      services.set(key, service)
-      places[key & (PLACES - 1)]++
-    }
-    const { open, beganMicros } = service
-    if (!open.has(client) && open.size < MAXIMUM_OF_SERVICE) {
-      makeRoom(key, atMicros)
-      open.set(client, Math.floor(atMicros - beganMicros))
-      requests++
-    }
-    if (open.size < service.next || service.reached !== null) return
-    service.reached = recordOfPacket(packets, i)
-    dueMicros = Math.min(dueMicros, atMicros + CONFIRM_MICROS)
-  }
-  const takeBack = (client: number, key: number): void => {
-    if (places[key & (PLACES - 1)] > 0 && services.get(key)?.open.delete(client) === true) requests--
-  }
-  /** The service of a packet refuses its client. */
-  const noteRefusal = (packets: PacketBatch, i: number, client: number, key: number): void => {
-    if (places[key & (PLACES - 1)] === 0) return
-    const open = services.get(key)?.open
-    const micros = open?.get(client)
-    if (open === undefined || micros === undefined) return
-    const host = endpointHash(packets.destinationAddress, 4 * i, 0, TCP)
-    open.delete(client)
-    if (open.has(host)) requests--
-    else open.set(host, micros)
-  }
-  const noteUdp = (packets: PacketBatch, i: number, source: number, destination: number): void => {
-    takeBack(destination, source)
-    const answered = pairHash(destination, source)
-    const pair = pairHash(source, destination)
-    if (pairs[answered & (PAIRS - 1)] === answered || pairs[pair & (PAIRS - 1)] === pair) return
-    pairs[pair & (PAIRS - 1)] = pair
-    noteRequest(packets, i, source, destination)
-  }
-  return {
-    packets(of) {
-      for (let i = 0; i < of.count; i++) {
-        const protocol = of.protocol[i]
-        if ((protocol !== TCP && protocol !== UDP) || of.status[i] !== PACKET_OK) continue
-        const flags = of.tcpFlags[i]
-        const isRequest = (flags & (SYN | ACK)) === SYN
-        const isRefusal = (flags & RST) !== 0
-        const isUsed = (flags & (SYN | RST)) === 0 && (of.payloadBytes[i] > 0 || (flags & FIN) !== 0)
-        if (protocol === TCP && !isRequest && ((!isUsed && !isRefusal) || services.size === 0)) continue
-        if (Number.isNaN(of.timestampMicros[i])) continue
-        if (of.timestampMicros[i] >= dueMicros) confirm(of.timestampMicros[i])
-        const source = endpointHash(of.sourceAddress, 4 * i, of.sourcePort[i], protocol)
-        const destination = endpointHash(of.destinationAddress, 4 * i, of.destinationPort[i], protocol)
-        if (protocol === UDP) noteUdp(of, i, source, destination)
-        else if (isRequest) noteRequest(of, i, source, destination)
-        else if (isRefusal) noteRefusal(of, i, destination, source)
-        else {
-          takeBack(source, destination)
-          takeBack(destination, source)
-        }
+
+  /** A service with fewer open requests is looked at again with its next one. */
+  #confirm(nowMicros: number): void {
+    this.#dueMicros = Number.POSITIVE_INFINITY
+    for (const service of this.#services.values()) {
+      const { reached, beganMicros, open } = service
+      if (reached === null) continue
+      const dueMicros = reached.startMicros + CONFIRM_MICROS
+      if (nowMicros < dueMicros) {
+        this.#dueMicros = Math.min(this.#dueMicros, dueMicros)
+        continue
       }
-    },
-    advance(nowMicros) {
-      if (nowMicros >= dueMicros) confirm(nowMicros)
-    },
-    clockSet() {
-      services.clear()
-      places.fill(0)
-      requests = 0
-      dueMicros = Number.POSITIVE_INFINITY
-    },
+      let count = 0
+      for (const micros of open.values()) if (micros <= reached.startMicros - beganMicros) count++
+      if (count >= service.next) this.#tell(service, reached, count)
+      else service.reached = null
+    }
+  }
+
+  #tell(service: Service, record: FlowRecord, count: number): void {
+    while (service.next <= count) service.next *= LOUDER
+    service.reached = null
+    const responder = formatAddress(record.responderAddress, 0, record.ipVersion)
+    const what = `${count} requests (${protocolName(record.protocol)} port ${record.responderPort})`
+    const span = spanText(record.startMicros - service.beganMicros)
+    this.#onFlood(record, `${responder} received ${what} in ${span} that did not become connections`)
   }
 }
 
@@ -240,41 +252,48 @@ interface Asking {
   next: number
 }
 
-export interface DnsTunnels {
-  /** Packets as they came; borrowed. */
-  packets(frames: FrameBatch, packets: PacketBatch): void
-  /** The packets' clock was set: what was counted so far is not compared with what comes. */
-  clockSet(): void
-}
-
-interface DnsTunnelsOptions {
-  /** The key of the device that sends a packet; null where it is none that is known. */
-  readonly senderOf: (packets: PacketBatch, i: number) => string | null
-  readonly onTunnel: (record: FlowRecord, fact: string) => void
-}
-
-export function createDnsTunnels({ senderOf, onTunnel }: DnsTunnelsOptions): DnsTunnels {
+export class DnsTunnels {
+  readonly #senderOf: (packets: PacketBatch, i: number) => string | null
+  readonly #onTunnel: (record: FlowRecord, fact: string) => void
   /** By device. */
-  const asking = new Map<string, Asking>()
+  readonly #asking = new Map<string, Asking>()
 
-  /** For one more device. */
-  const makeRoom = (atMicros: number): void => {
-    if (asking.size < MAXIMUM_ASKING) return
-    for (const [device, { beganMicros }] of asking) if (isOver(beganMicros, atMicros)) asking.delete(device)
-    if (asking.size < MAXIMUM_ASKING) return
-    const [least] = [...asking].reduce((a, b) => (b[1].names.size < a[1].names.size ? b : a))
-    asking.delete(least)
+  /** @param senderOf - the key of the device that sends a packet; null if no known device does */
+  constructor(
+    senderOf: (packets: PacketBatch, i: number) => string | null,
+    onTunnel: (record: FlowRecord, fact: string) => void,
+  ) {
+    this.#senderOf = senderOf
+    this.#onTunnel = onTunnel
   }
-  const noteName = (packets: PacketBatch, i: number, name: number): void => {
-    const device = senderOf(packets, i)
+
+  /** Packets as they came; borrowed. */
+  packets({ data, offset, capturedBytes }: FrameBatch, of: PacketBatch): void {
+    for (let i = 0; i < of.count; i++) {
+      if (of.destinationPort[i] !== DNS_PORT || of.protocol[i] !== UDP) continue
+      if (of.payloadBytes[i] < DNS_HEADER_BYTES + LONG_NAME_BYTES || of.status[i] !== PACKET_OK) continue
+      const message = of.transportOffset[i] + UDP_HEADER_BYTES
+      const end = Math.min(offset[i] + capturedBytes[i], message + of.payloadBytes[i])
+      const name = hashOfLongName(data, message, end)
+      if (name !== null && !Number.isNaN(of.timestampMicros[i])) this.#noteName(of, i, name)
+    }
+  }
+
+  /** The packets' clock was set: counting starts again. */
+  clockSet(): void {
+    this.#asking.clear()
+  }
+
+  #noteName(packets: PacketBatch, i: number, name: number): void {
+    const device = this.#senderOf(packets, i)
     if (device === null) return
     const atMicros = packets.timestampMicros[i]
-    let of = asking.get(device)
+    let of = this.#asking.get(device)
     if (of === undefined || isOver(of.beganMicros, atMicros)) {
-      asking.delete(device)
-      makeRoom(atMicros)
+      this.#asking.delete(device)
+      this.#makeRoom(atMicros)
       of = { beganMicros: atMicros, names: new Set(), next: TUNNEL }
-      asking.set(device, of)
+      this.#asking.set(device, of)
     }
     if (of.names.size >= MAXIMUM_NAMES) return
     of.names.add(name)
@@ -286,23 +305,19 @@ export function createDnsTunnels({ senderOf, onTunnel }: DnsTunnelsOptions): Dns
     )
     const names = `${of.names.size} different DNS names of ${LONG_NAME_BYTES} or more characters`
     const span = spanText(atMicros - of.beganMicros)
-    onTunnel(
+    this.#onTunnel(
       record,
       `${own} asked ${server} for ${names} in ${span}: data may leave inside DNS queries (DNS tunnel)`,
     )
   }
-  return {
-    packets({ data, offset, capturedBytes }, of) {
-      for (let i = 0; i < of.count; i++) {
-        if (of.destinationPort[i] !== DNS_PORT || of.protocol[i] !== UDP) continue
-        if (of.payloadBytes[i] < DNS_HEADER_BYTES + LONG_NAME_BYTES || of.status[i] !== PACKET_OK) continue
-        const message = of.transportOffset[i] + UDP_HEADER_BYTES
-        const end = Math.min(offset[i] + capturedBytes[i], message + of.payloadBytes[i])
-        const name = hashOfLongName(data, message, end)
-        if (name !== null && !Number.isNaN(of.timestampMicros[i])) noteName(of, i, name)
-      }
-    },
-    clockSet: () => asking.clear(),
+
+  #makeRoom(atMicros: number): void {
+    if (this.#asking.size < MAXIMUM_ASKING) return
+    for (const [device, { beganMicros }] of this.#asking)
+      if (isOver(beganMicros, atMicros)) this.#asking.delete(device)
+    if (this.#asking.size < MAXIMUM_ASKING) return
+    const [least] = [...this.#asking].reduce((a, b) => (b[1].names.size < a[1].names.size ? b : a))
+    this.#asking.delete(least)
   }
 }
 

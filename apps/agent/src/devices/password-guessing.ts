@@ -8,24 +8,7 @@
 import { type FlowRecord, protocolName } from '@oddflow/flows'
 import { spanText } from '../incidents/sentences.js'
 import { isConnection } from './contacts.js'
-
-interface PasswordGuessing {
-  /**
-   * A flow to a device. `isNewContact`: its peer had never used this service of it; `isNews`: and that says something, since this is
-   * no agent that takes stock. `isKnown`: the device is one of the table; of others, such as a gateway, only login services count.
-   * `ends`: addresses of both ends.
-   */
-  note(
-    record: FlowRecord,
-    device: string,
-    isNewContact: boolean,
-    isNews: boolean,
-    isKnown: boolean,
-    ends: readonly [string, string],
-  ): void
-  /** The packets' clock was set: what was counted so far is not compared with what comes. */
-  clockSet(): void
-}
+import { addressesOf } from './fact-sources.js'
 
 const MINUTE = 60_000_000
 const WINDOW_MICROS = 10 * MINUTE
@@ -51,41 +34,61 @@ interface Count {
   readonly ofMinute: number[]
 }
 
-export function createPasswordGuessing(
-  onGuessing: (record: FlowRecord, fact: string) => void,
-): PasswordGuessing {
+/** The responder of a flow, and its peer. */
+interface Guessed {
+  /** Key of the responder. */
+  readonly device: string
+  /** The peer had never used this service of it. */
+  readonly isNewContact: boolean
+  /** False while an agent takes stock: all peers are new then. */
+  readonly isNews: boolean
+  /** The table has the device; of others, such as a gateway, only login services count. */
+  readonly isKnown: boolean
+}
+
+export class PasswordGuessing {
+  readonly #onGuessing: (record: FlowRecord, fact: string) => void
   /** By device, port and peer. */
-  const counts = new Map<string, Count>()
-  const countOf = (key: string, atMicros: number, least: number, isOpened: boolean): Count | null => {
-    const known = counts.get(key)
-    if (known !== undefined && Math.abs(atMicros - known.beganMicros) < WINDOW_MICROS) return known
-    counts.delete(key)
-    if (!isOpened) return null
-    if (counts.size >= MAXIMUM_COUNTS) counts.delete(counts.keys().next().value as string)
-    const count = { beganMicros: atMicros, connections: 0, next: least, ofMinute: [] }
-    counts.set(key, count)
-    return count
+  readonly #counts = new Map<string, Count>()
+
+  constructor(onGuessing: (record: FlowRecord, fact: string) => void) {
+    this.#onGuessing = onGuessing
   }
-  return {
-    note(record, device, isNewContact, isNews, isKnown, [initiator, responder]) {
-      const { protocol, responderPort, startMicros } = record
-      if (protocol !== TCP || !isConnection(record)) return
-      const isLogin = LOGIN_PORTS.includes(responderPort)
-      // a hub that polls another by the web is no news while an agent takes stock (41 of 917 captures)
-      if (!isLogin && !(isNews && isKnown && WEB_PORTS.includes(responderPort))) return
-      const least = isNews ? GUESSES : MANY_GUESSES
-      const count = countOf(`${device} ${responderPort} ${initiator}`, startMicros, least, isNewContact)
-      if (count === null) return
-      count.connections++
-      if (!(isLogin ? isLouder(count) : isSustained(count, startMicros))) return
-      const service = `${protocolName(protocol)} port ${responderPort}`
-      const span = spanText(startMicros - count.beganMicros)
-      onGuessing(
-        record,
-        `${responder} had ${count.connections} connections (${service}) in ${span} from ${initiator}, which had never used this service: possible password guessing`,
-      )
-    },
-    clockSet: () => counts.clear(),
+
+  note(record: FlowRecord, { device, isNewContact, isNews, isKnown }: Guessed): void {
+    const { protocol, responderPort, startMicros } = record
+    if (protocol !== TCP || !isConnection(record)) return
+    const isLogin = LOGIN_PORTS.includes(responderPort)
+    // a hub that polls another by the web is no news while an agent takes stock (41 of 917 captures)
+    if (!isLogin && !(isNews && isKnown && WEB_PORTS.includes(responderPort))) return
+    const [initiator, responder] = addressesOf(record)
+    const key = `${device} ${responderPort} ${initiator}`
+    const count = this.#countOf(key, startMicros, isNews ? GUESSES : MANY_GUESSES, isNewContact)
+    if (count === null) return
+    count.connections++
+    if (!(isLogin ? isLouder(count) : isSustained(count, startMicros))) return
+    const service = `${protocolName(protocol)} port ${responderPort}`
+    const span = spanText(startMicros - count.beganMicros)
+    this.#onGuessing(
+      record,
+      `${responder} had ${count.connections} connections (${service}) in ${span} from ${initiator}, which had never used this service: possible password guessing`,
+    )
+  }
+
+  /** The packets' clock was set: counting starts again. */
+  clockSet(): void {
+    this.#counts.clear()
+  }
+
+  #countOf(key: string, atMicros: number, least: number, isOpened: boolean): Count | null {
+    const known = this.#counts.get(key)
+    if (known !== undefined && Math.abs(atMicros - known.beganMicros) < WINDOW_MICROS) return known
+    this.#counts.delete(key)
+    if (!isOpened) return null
+    if (this.#counts.size >= MAXIMUM_COUNTS) this.#counts.delete(this.#counts.keys().next().value as string)
+    const count = { beganMicros: atMicros, connections: 0, next: least, ofMinute: [] }
+    this.#counts.set(key, count)
+    return count
   }
 }
 

@@ -11,12 +11,99 @@ import type { FirstContact } from './contacts.js'
 import type { Device } from './device.js'
 import { addressesOf, type FactSources, hashOf, isLocal, whoText } from './fact-sources.js'
 
-/**
- * Spreads: how many different things (ports, hosts, addresses) came within BURST_MICROS, in bounded memory: PROBED hashes of each,
- * and of a scan under way, of which there are MAXIMUM_BURSTS, a bitmap. A spread is reported at PROBED, and again with its whole extent
- * when nothing new came for SILENT_MICROS.
- */
+const PROBE_PACKETS = 4
+const EPHEMERAL = 32_768
+const PRIVILEGED = 1024
+/** Local addresses that are no known device; the one with fewest ports makes room. */
+const MAXIMUM_UNKNOWN = 64
+const [TCP, UDP] = [6, 17]
 
+/** Ports of a device that were tried, and hosts that it tried. */
+type Probes = Record<'ports' | 'hosts', Spread>
+
+export class Scans {
+  readonly #sources: FactSources
+  readonly #spreads: Spreads
+  readonly #probes = new WeakMap<Device, Probes>()
+  /** By address. */
+  readonly #unknown = new Map<string, Spread>()
+
+  constructor(sources: FactSources, spreads: Spreads) {
+    this.#sources = sources
+    this.#spreads = spreads
+  }
+
+  /** A flow, each of its ends that is a known device, and whether it is a first contact of its initiator. */
+  note(
+    record: FlowRecord,
+    initiator: Device | undefined,
+    target: Device | undefined,
+    first: FirstContact | null,
+  ): void {
+    const { protocol, responderPort, initiatorPort, responderAddress, startMicros, ipVersion } = record
+    if (record.initiatorPackets > PROBE_PACKETS) return
+    if (initiatorPort < PRIVILEGED && responderPort >= PRIVILEGED) return
+    const copy = (): FlowRecord => copyFlowRecord(record)
+    const countHost = (device: Device, host: number): void =>
+      this.#spreads.count(this.#probesOf(device).hosts, host, startMicros, copy, this.#tellHosts)
+    if (isLocal(this.#sources, responderAddress, ipVersion)) {
+      if ((protocol === TCP || protocol === UDP) && responderPort < EPHEMERAL) {
+        const ports =
+          target === undefined
+            ? this.#unknownAt(formatAddress(responderAddress, 0, ipVersion))
+            : this.#probesOf(target).ports
+        this.#spreads.count(ports, responderPort, startMicros, copy, this.#tellPorts)
+      }
+      if (initiator !== undefined && first?.isNewPeer === true)
+        countHost(initiator, hashOf(responderAddress, 0))
+      return
+    }
+    // outside those count that do not answer: a browser's do
+    const isRefused = (record.responderTcpFlags & 4) !== 0 && record.responderPackets <= 1
+    if (initiator !== undefined && first !== null && (record.responderPackets === 0 || isRefused))
+      countHost(initiator, hashOf(responderAddress, responderPort))
+  }
+
+  #probesOf(device: Device): Probes {
+    const probes = this.#probes.get(device) ?? { ports: noSpread(), hosts: noSpread() }
+    this.#probes.set(device, probes)
+    return probes
+  }
+
+  #unknownAt(address: string): Spread {
+    const known = this.#unknown.get(address)
+    if (known !== undefined) return known
+    if (this.#unknown.size >= MAXIMUM_UNKNOWN) {
+      const [least, spread] = [...this.#unknown].reduce((a, b) => (b[1].count < a[1].count ? b : a))
+      this.#spreads.close(spread, this.#tellPorts)
+      this.#unknown.delete(least)
+    }
+    const spread = noSpread()
+    this.#unknown.set(address, spread)
+    return spread
+  }
+
+  readonly #tellPorts: Tell = (spread, record, lastMicros) => {
+    const [initiator, responder] = addressesOf(record)
+    const by = whoText(this.#sources, record.initiatorMac, initiator, lastMicros)
+    const span = spanText(spread.lastMicros - spread.beganMicros)
+    const fact = `${responder} was contacted on ${spread.count} ports in ${span} by ${by}`
+    this.#sources.onFact(record, 'port-scan', fact, true)
+  }
+
+  readonly #tellHosts: Tell = (spread, record, lastMicros) => {
+    const by = whoText(this.#sources, record.initiatorMac, addressesOf(record)[0], lastMicros)
+    const span = spanText(spread.lastMicros - spread.beganMicros)
+    const fact = `${spread.count} hosts or services were contacted for the first time in ${span}, a few packets each, by ${by}`
+    this.#sources.onFact(record, 'host-scan', fact, false)
+  }
+}
+
+/**
+ * Spreads: how many different things (ports, hosts, addresses) came within BURST_MICROS, in bounded memory: PROBED hashes of each, and
+ * of MAXIMUM_BURSTS scans under way a bitmap. A spread is reported at PROBED, and again with its whole extent when nothing new
+ * came for SILENT_MICROS.
+ */
 const MINUTE = 60_000_000
 const DAY = 24 * 60 * MINUTE
 const PROBED = 16
@@ -45,186 +132,99 @@ export interface Spread {
 }
 
 /** @param lastMicros - of the packets' clock as it is now */
-type Tell = (spread: Spread, record: FlowRecord, lastMicros: number) => void
+export type Tell = (spread: Spread, record: FlowRecord, lastMicros: number) => void
 
-export interface Spreads {
-  create(): Spread
-  /** One more value. */
-  count(spread: Spread, value: number, atMicros: number, makeRecord: () => FlowRecord, tell: Tell): void
-  /** Tells its whole extent, where that is more than was told, and empties it. */
-  close(spread: Spread, tell: Tell): void
-  /** Takes a value back that was not told yet. */
-  forget(spread: Spread, value: number): void
-  /** Whether nothing came lately. */
-  isIdle(spread: Spread, atMicros: number): boolean
-  advance(nowMicros: number): void
-  /** The packets' clock was set by so much. */
-  clockSet(byMicros: number): void
+export function noSpread(): Spread {
+  return {
+    beganMicros: 0,
+    lastMicros: 0,
+    seen: [],
+    count: 0,
+    bitmap: null,
+    record: null,
+    isTold: false,
+    toldCount: 0,
+    toldMicros: Number.NEGATIVE_INFINITY,
+  }
 }
 
-export function createSpreads(): Spreads {
-  const bursts = new Map<Spread, Tell>()
+export class Spreads {
+  readonly #bursts = new Map<Spread, Tell>()
   /** By how much the packets' clock was set since the start: times of spreads are without that. */
-  let setMicros = 0
+  #setMicros = 0
 
-  const tellOf = (spread: Spread, tell: Tell): void => {
-    const { count, lastMicros, toldMicros, toldCount, record } = spread
-    if (!spread.isTold && lastMicros - toldMicros < DAY && count < LOUDER * toldCount) return
-    spread.isTold = true
-    spread.toldCount = count
-    spread.toldMicros = lastMicros
-    tell(spread, record as FlowRecord, lastMicros + setMicros)
+  /** One more value. */
+  count(spread: Spread, value: number, packetMicros: number, makeRecord: () => FlowRecord, tell: Tell): void {
+    const atMicros = packetMicros - this.#setMicros
+    const isOver =
+      atMicros - spread.beganMicros >= BURST_MICROS || atMicros < spread.beganMicros - BURST_MICROS
+    if (spread.count > 0 && isOver) this.close(spread, tell)
+    if (spread.count === 0) Object.assign(spread, { beganMicros: atMicros, lastMicros: atMicros })
+    if (!put(spread, value % BITMAP_BITS)) return
+    spread.count++
+    spread.beganMicros = Math.min(spread.beganMicros, atMicros)
+    spread.lastMicros = Math.max(spread.lastMicros, atMicros)
+    if (spread.count !== PROBED) return
+    spread.record = makeRecord()
+    this.#tell(spread, spread.record, tell)
+    if (this.#bursts.size >= MAXIMUM_BURSTS) return
+    spread.bitmap = new Uint8Array(BITMAP_BITS / 8)
+    for (const each of spread.seen) spread.bitmap[each >> 3] |= 1 << (each & 7)
+    this.#bursts.set(spread, tell)
   }
-  const close = (spread: Spread, tell: Tell): void => {
+
+  /** Reports the whole extent, where that is more than was reported, and empties the spread. */
+  close(spread: Spread, tell: Tell): void {
     const { count, lastMicros, record } = spread
     if (record !== null && count >= 2 * PROBED) {
-      spread.record = { ...record, startMicros: lastMicros + setMicros, durationMicros: 0 }
-      tellOf(spread, tell)
+      const last = { ...record, startMicros: lastMicros + this.#setMicros, durationMicros: 0 }
+      this.#tell(spread, last, tell)
     }
     Object.assign(spread, { count: 0, bitmap: null, record: null, isTold: false })
     spread.seen.length = 0
-    bursts.delete(spread)
+    this.#bursts.delete(spread)
   }
-  /** Whether it was not there. */
-  const put = ({ bitmap, seen }: Spread, bit: number): boolean => {
-    if (bitmap === null) {
-      if (seen.includes(bit) || seen.length >= PROBED) return false
-      seen.push(bit)
-      return true
-    }
-    const mask = 1 << (bit & 7)
-    if ((bitmap[bit >> 3] & mask) !== 0) return false
-    bitmap[bit >> 3] |= mask
+
+  /** Takes a value back that was not reported yet. */
+  forget(spread: Spread, value: number): void {
+    const index = spread.record === null ? spread.seen.indexOf(value % BITMAP_BITS) : -1
+    if (index < 0) return
+    spread.seen.splice(index, 1)
+    spread.count--
+  }
+
+  /** Whether nothing came lately. */
+  isIdle(spread: Spread, atMicros: number): boolean {
+    return spread.count === 0 || Math.abs(atMicros - this.#setMicros - spread.lastMicros) >= BURST_MICROS
+  }
+
+  advance(nowMicros: number): void {
+    for (const [spread, tell] of this.#bursts)
+      if (nowMicros - this.#setMicros - spread.lastMicros >= SILENT_MICROS) this.close(spread, tell)
+  }
+
+  /** The packets' clock was set by so much. */
+  clockSet(byMicros: number): void {
+    this.#setMicros += byMicros
+  }
+
+  #tell(spread: Spread, record: FlowRecord, tell: Tell): void {
+    const { count, lastMicros, toldMicros, toldCount } = spread
+    if (!spread.isTold && lastMicros - toldMicros < DAY && count < LOUDER * toldCount) return
+    Object.assign(spread, { isTold: true, toldCount: count, toldMicros: lastMicros })
+    tell(spread, record, lastMicros + this.#setMicros)
+  }
+}
+
+/** Whether the value was not there. */
+function put({ bitmap, seen }: Spread, bit: number): boolean {
+  if (bitmap === null) {
+    if (seen.includes(bit) || seen.length >= PROBED) return false
+    seen.push(bit)
     return true
   }
-  return {
-    create: () => ({
-      beganMicros: 0,
-      lastMicros: 0,
-      seen: [],
-      count: 0,
-      bitmap: null,
-      record: null,
-      isTold: false,
-      toldCount: 0,
-      toldMicros: Number.NEGATIVE_INFINITY,
-    }),
-    count(spread, value, packetMicros, makeRecord, tell) {
-      const atMicros = packetMicros - setMicros
-      const isOver =
-        atMicros - spread.beganMicros >= BURST_MICROS || atMicros < spread.beganMicros - BURST_MICROS
-      if (spread.count > 0 && isOver) close(spread, tell)
-      if (spread.count === 0) Object.assign(spread, { beganMicros: atMicros, lastMicros: atMicros })
-      if (!put(spread, value % BITMAP_BITS)) return
-      spread.count++
-      spread.beganMicros = Math.min(spread.beganMicros, atMicros)
-      spread.lastMicros = Math.max(spread.lastMicros, atMicros)
-      if (spread.count !== PROBED) return
-      spread.record = makeRecord()
-      tellOf(spread, tell)
-      if (bursts.size >= MAXIMUM_BURSTS) return
-      spread.bitmap = new Uint8Array(BITMAP_BITS / 8)
-      for (const each of spread.seen) spread.bitmap[each >> 3] |= 1 << (each & 7)
-      bursts.set(spread, tell)
-    },
-    close,
-    forget(spread, value) {
-      const index = spread.record === null ? spread.seen.indexOf(value % BITMAP_BITS) : -1
-      if (index < 0) return
-      spread.seen.splice(index, 1)
-      spread.count--
-    },
-    isIdle: (spread, atMicros) =>
-      spread.count === 0 || Math.abs(atMicros - setMicros - spread.lastMicros) >= BURST_MICROS,
-    advance(nowMicros) {
-      for (const [spread, tell] of bursts)
-        if (nowMicros - setMicros - spread.lastMicros >= SILENT_MICROS) close(spread, tell)
-    },
-    clockSet(byMicros) {
-      setMicros += byMicros
-    },
-  }
-}
-
-const PROBE_PACKETS = 4
-const EPHEMERAL = 32_768
-const PRIVILEGED = 1024
-/** Local addresses that are no known device; the one with fewest ports makes room. */
-const MAXIMUM_UNKNOWN = 64
-const [TCP, UDP] = [6, 17]
-
-/** Ports of a device that were tried, and hosts that it tried. */
-type Probes = Record<'ports' | 'hosts', Spread>
-
-export interface Scans {
-  /** A flow, each of its ends that is a known device, and whether it is a first contact of its initiator. */
-  note(
-    record: FlowRecord,
-    initiator: Device | undefined,
-    target: Device | undefined,
-    first: FirstContact | null,
-  ): void
-}
-
-export function createScans(sources: FactSources, spreads: Spreads): Scans {
-  const probes = new WeakMap<Device, Probes>()
-  /** By address. */
-  const unknown = new Map<string, Spread>()
-
-  const probesOf = (device: Device): Probes => {
-    const of = probes.get(device) ?? { ports: spreads.create(), hosts: spreads.create() }
-    probes.set(device, of)
-    return of
-  }
-  const unknownAt = (address: string): Spread => {
-    const known = unknown.get(address)
-    if (known !== undefined) return known
-    if (unknown.size >= MAXIMUM_UNKNOWN) {
-      const [least, spread] = [...unknown].reduce((a, b) => (b[1].count < a[1].count ? b : a))
-      spreads.close(spread, tellPorts)
-      unknown.delete(least)
-    }
-    const spread = spreads.create()
-    unknown.set(address, spread)
-    return spread
-  }
-  const tellPorts = (spread: Spread, record: FlowRecord, lastMicros: number): void => {
-    const [initiator, responder] = addressesOf(record)
-    const by = whoText(sources, record.initiatorMac, initiator, lastMicros)
-    const span = spanText(spread.lastMicros - spread.beganMicros)
-    const fact = `${responder} was contacted on ${spread.count} ports in ${span} by ${by}`
-    sources.onFact(record, 'port-scan', fact, true)
-  }
-  const tellHosts = (spread: Spread, record: FlowRecord, lastMicros: number): void => {
-    const by = whoText(sources, record.initiatorMac, addressesOf(record)[0], lastMicros)
-    const span = spanText(spread.lastMicros - spread.beganMicros)
-    const fact = `${spread.count} hosts or services were contacted for the first time in ${span}, a few packets each, by ${by}`
-    sources.onFact(record, 'host-scan', fact, false)
-  }
-  return {
-    note(record, initiator, target, first) {
-      const { protocol, responderPort, initiatorPort, responderAddress, startMicros, ipVersion } = record
-      if (record.initiatorPackets > PROBE_PACKETS) return
-      if (initiatorPort < PRIVILEGED && responderPort >= PRIVILEGED) return
-      const copy = (): FlowRecord => copyFlowRecord(record)
-      const countHost = (device: Device, host: number): void =>
-        spreads.count(probesOf(device).hosts, host, startMicros, copy, tellHosts)
-      if (isLocal(sources, responderAddress, ipVersion)) {
-        if ((protocol === TCP || protocol === UDP) && responderPort < EPHEMERAL) {
-          const ports =
-            target === undefined
-              ? unknownAt(formatAddress(responderAddress, 0, ipVersion))
-              : probesOf(target).ports
-          spreads.count(ports, responderPort, startMicros, copy, tellPorts)
-        }
-        if (initiator !== undefined && first?.isNewPeer === true)
-          countHost(initiator, hashOf(responderAddress, 0))
-        return
-      }
-      // outside those count that do not answer: a browser's do
-      const isRefused = (record.responderTcpFlags & 4) !== 0 && record.responderPackets <= 1
-      if (initiator !== undefined && first !== null && (record.responderPackets === 0 || isRefused))
-        countHost(initiator, hashOf(responderAddress, responderPort))
-    },
-  }
+  const mask = 1 << (bit & 7)
+  if ((bitmap[bit >> 3] & mask) !== 0) return false
+  bitmap[bit >> 3] |= mask
+  return true
 }

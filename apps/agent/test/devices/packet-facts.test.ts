@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import { DeviceWatch } from '../../src/devices/device-watch.js'
-import { createDnsTunnels, createRequestFloods } from '../../src/devices/packet-facts.js'
+import { DnsTunnels, RequestFloods } from '../../src/devices/packet-facts.js'
 import { sampleRecord } from '../support/sample-record.js'
 
 const START = 1_700_000_000_000_000
@@ -43,19 +43,21 @@ function batchOf(packets: readonly Sent[]): PacketBatch {
 /** What is reported of packets in one batch, as soon as the last has come. */
 function toldOfOpen(packets: readonly Sent[]): string[] {
   const told: string[] = []
-  createRequestFloods({ isToHost: () => true, onFlood: (_, fact) => told.push(fact) }).packets(
-    batchOf(packets),
+  const floods = new RequestFloods(
+    () => true,
+    (_, fact) => told.push(fact),
   )
+  floods.packets(batchOf(packets))
   return told
 }
 
 /** What is reported of packets that come in batches of so many, up to two seconds after the last. */
 function toldOf(packets: readonly Sent[], together = 1000): string[] {
   const told: string[] = []
-  const floods = createRequestFloods({
-    isToHost: (of, i) => of.destinationAddress[4 * i + 3] >>> 16 === 0xc0a8,
-    onFlood: (_, fact) => told.push(fact),
-  })
+  const floods = new RequestFloods(
+    (of, i) => of.destinationAddress[4 * i + 3] >>> 16 === 0xc0a8,
+    (_, fact) => told.push(fact),
+  )
   for (let i = 0; i < packets.length; i += together) floods.packets(batchOf(packets.slice(i, i + together)))
   floods.advance(START + (packets.at(-1)?.at ?? 0) + 2 * SECOND)
   return told
@@ -235,10 +237,10 @@ describe('a tunnel through DNS', () => {
     { everyMicros = 100_000, header = 0x01, distinct = count, deviceOf = (_: number): number => 0 } = {},
   ): string[] {
     const told: string[] = []
-    const tunnels = createDnsTunnels({
-      senderOf: (of, i) => String(of.sourceAddress[4 * i + 3]),
-      onTunnel: (record, fact) => told.push(`${record.responderPort} ${fact}`),
-    })
+    const tunnels = new DnsTunnels(
+      (of, i) => String(of.sourceAddress[4 * i + 3]),
+      (record, fact) => told.push(`${record.responderPort} ${fact}`),
+    )
     for (let i = 0; i < count; i++) {
       const bytes = [0, 7, header, 0, 0, 1, 0, 0, 0, 0, 0, 0, ...nameOf(i % distinct, length), 0, 0, 16, 0, 1]
       const from = [CAMERA + deviceOf(i), 40_000 + (i % 20_000)] as const
