@@ -28,12 +28,20 @@ import {
 import { extractMatrix, learnFeatureContract } from '@oddflow/flows'
 import { z } from 'zod'
 import { count, list, share, text } from '../files.js'
-import type { Curves } from '../tables/figures.js'
 import { fixed, markdownTable } from '../tables/table.js'
 import { pairsIn } from './attacks.js'
 import { aucOf, collectFlows, novelShare, variantNamed, wholeCapture } from './flows.js'
 import { INTRODUCTION, loadRows, modelOf, part, seedList, withLearningSeeds } from './learning-plan.js'
-import { defineStudy, fraction, mean, percent, type SeedOptions, signed, unique } from './study.js'
+import {
+  type Drawing,
+  defineStudy,
+  fraction,
+  mean,
+  percent,
+  type SeedOptions,
+  signed,
+  unique,
+} from './study.js'
 
 const PERIODS = 40
 const CHANGE = 10
@@ -403,7 +411,7 @@ Without labels nothing tells a novelty that the model finds normal from a normal
 has enough rows near itself, which keeps out most of the others.`
 }
 
-function pictures({ cases }: DriftFigures): Record<string, Curves> {
+function pictures({ cases }: DriftFigures, { renderCurves }: Drawing): Record<string, string> {
   const points = cases.flatMap(({ name, runs }) =>
     Array.from({ length: PERIODS }, (_, period) =>
       (['frozen', 'updating'] as const).map((way) => ({
@@ -415,11 +423,10 @@ function pictures({ cases }: DriftFigures): Record<string, Curves> {
     ).flat(),
   )
   return {
-    'learning-drift.svg': [
-      'False positives while the traffic changes',
-      points,
-      ['period', 'false positives, %'],
-    ],
+    'learning-drift.svg': renderCurves('False positives while the traffic changes', points, [
+      'period',
+      'false positives, %',
+    ]),
   }
 }
 

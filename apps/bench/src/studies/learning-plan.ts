@@ -20,10 +20,18 @@ import { z } from 'zod'
 import { publishedRows } from '../datasets/load-repeat.js'
 import { count, list, share, text } from '../files.js'
 import { VERSION } from '../run/machine.js'
-import type { Curves } from '../tables/figures.js'
 import { fixed, markdownTable } from '../tables/table.js'
 import { aucOf, scoresOf } from './flows.js'
-import { defineStudy, fraction, mean, median, type SeedOptions, signed, withSeeds } from './study.js'
+import {
+  type Drawing,
+  defineStudy,
+  fraction,
+  mean,
+  median,
+  type SeedOptions,
+  signed,
+  withSeeds,
+} from './study.js'
 
 // ---- what the studies of online learning share: rows of the authors, and models of them
 
@@ -259,7 +267,7 @@ learned or the learned rows have moved.
 ![time](learning-plan-time.svg)`
 }
 
-function pictures({ sets }: PlanFigures): Record<string, Curves> {
+function pictures({ sets }: PlanFigures, { renderCurves }: Drawing): Record<string, string> {
   const points = sets.flatMap(({ set, batch, online }) => [
     ...batch.map((point) => ({ panel: set, curve: 'batch: trained again', ...point })),
     ...online.flatMap(({ name, points }) =>
@@ -267,19 +275,19 @@ function pictures({ sets }: PlanFigures): Record<string, Curves> {
     ),
   ])
   return {
-    'learning-plan-auc.svg': [
+    'learning-plan-auc.svg': renderCurves(
       'AUC of models that learn on beside models trained again',
       points.map(({ panel, curve, n, auc }) => ({ panel, curve, x: n, y: auc })),
       ['rows', 'AUC'],
-    ],
-    'learning-plan-time.svg': [
+    ),
+    'learning-plan-time.svg': renderCurves(
       'Time of an arrival beside that of a training',
       points.flatMap(({ panel, curve, n, millis }) =>
         millis > 0 ? [{ panel, curve, x: n, y: millis }] : [],
       ),
       ['rows', 'ms per arrival (batch: per training)'],
       true,
-    ],
+    ),
   }
 }
 

@@ -9,11 +9,10 @@ import { createOnlineUpdater, type LearningOptions, type OnlineUpdater } from '@
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { count, list, share, text } from '../files.js'
-import type { Curves } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { novelShare, scoresOf } from './flows.js'
 import { INTRODUCTION, loadRows, modelOf, part } from './learning-plan.js'
-import { defineStudy, percent } from './study.js'
+import { type Drawing, defineStudy, percent } from './study.js'
 
 const SETS = ['sfrig', 'aecho']
 const FLOWS_A_DAY = 300
@@ -163,18 +162,17 @@ ${markdownTable(
 ![poison](learning-poison.svg)`
 }
 
-function pictures({ sets }: PoisonFigures): Record<string, Curves> {
+function pictures({ sets }: PoisonFigures, { renderCurves }: Drawing): Record<string, string> {
   const points = sets.flatMap(({ set, runs }) =>
     runs.flatMap(({ name, days }) =>
       days.map(({ detected }, i) => ({ panel: set, curve: name, x: i + 1, y: 100 * detected })),
     ),
   )
   return {
-    'learning-poison.svg': [
-      'What a slow poisoner does to a model that learns on',
-      points,
-      ['day', 'target detected, %'],
-    ],
+    'learning-poison.svg': renderCurves('What a slow poisoner does to a model that learns on', points, [
+      'day',
+      'target detected, %',
+    ]),
   }
 }
 

@@ -3,6 +3,7 @@ import { agentWeek } from './agent-week.js'
 import { attacks } from './attacks.js'
 import { capturePairs } from './capture-pairs.js'
 import { cost } from './cost.js'
+import { embeddings } from './embeddings.js'
 import { exportsStudy } from './exports.js'
 import { incidents } from './incidents.js'
 import { learningDrift } from './learning-drift.js'
@@ -34,6 +35,7 @@ export const STUDIES: readonly Study[] = [
   cost,
   capturePairs,
   supportGuard,
+  embeddings,
   learningPlan,
   learningMode,
   learningDrift,

@@ -13,8 +13,10 @@ import { defaultData, RESULTS, whole } from '../commands/options.js'
 import { count, readShape, share, text, writeFileWhole } from '../files.js'
 import { note, printText } from '../output.js'
 import { describeMachine, describeVersions } from '../run/machine.js'
-import type { Curves } from '../tables/figures.js'
 import { fixed, markdownTable, plainText } from '../tables/table.js'
+
+/** What draws pictures. It takes long to load, so it is loaded only where a page has some. */
+export type Drawing = typeof import('../tables/figures.js')
 
 export interface StudyDefinition<Options, Figures> {
   /** Of the command, and of its two files. */
@@ -31,8 +33,8 @@ export interface StudyDefinition<Options, Figures> {
   readonly run: (options: Options & StudyOptions, tell: (what: string) => void) => Promise<Figures>
   /** Markdown between title and provenance. */
   readonly page: (figures: Figures) => string
-  /** Curves that the page shows, by the name of their SVG file. */
-  readonly pictures?: (figures: Figures) => Readonly<Record<string, Curves>>
+  /** SVG files that the page shows, by name. */
+  readonly pictures?: (figures: Figures, drawing: Drawing) => Readonly<Record<string, string>>
   /** The reading is printed in place of being kept: it is not of the default. */
   readonly isTrial?: (options: Options) => boolean
 }
@@ -64,12 +66,8 @@ export function defineStudy<Options, Figures>(definition: StudyDefinition<Option
   const pagesOf = async (made: Reading): Promise<[name: string, content: string][]> => {
     const pages: [string, string][] = [[`${name}.md`, render(made)]]
     if (definition.pictures === undefined) return pages
-    // the library takes long to load
-    const { renderCurves } = await import('../tables/figures.js')
-    for (const [file, curves] of Object.entries(definition.pictures(made.figures as Figures))) {
-      pages.push([file, renderCurves(...curves)])
-    }
-    return pages
+    const drawing = await import('../tables/figures.js')
+    return [...pages, ...Object.entries(definition.pictures(made.figures as Figures, drawing))]
   }
   const render = ({ figures, command, machine, versions }: Reading): string =>
     `# ${definition.title}

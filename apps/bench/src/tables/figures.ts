@@ -1,6 +1,8 @@
 import * as Plot from '@observablehq/plot'
 import { parseHTML } from 'linkedom'
 
+export { Plot }
+
 /** Text into HTML and SVG, in elements and in quoted attributes. What comes here holds no control characters:
  * trials and manifests with any are refused when they are read. */
 const REFERENCES: Readonly<Record<string, string>> = {
@@ -79,9 +81,6 @@ export interface CurvePoint {
   readonly x: number
   readonly y: number
 }
-
-/** What `renderCurves` draws, as data. */
-export type Curves = Parameters<typeof renderCurves>
 
 /** A curve of each name in each panel; panels and curves in the order in which they first come. */
 export function renderCurves(

@@ -12,6 +12,7 @@ import { readPeerReadings } from '../peers/run-peers.js'
 import { readSpeedReadings } from '../peers/speed.js'
 import { readTrials } from '../run/trials-file.js'
 import { STUDIES } from '../studies/registry.js'
+import { renderKjlAgainstSvm } from './kjl-against-svm-page.js'
 import { renderMachinesPage } from './machines-page.js'
 import {
   aucTables,
@@ -129,6 +130,7 @@ export function renderReport(report: Report): ReadonlyMap<string, string> {
     ['paper-tables.md', renderMarkdown(report)],
     ['paper-tables.tex', renderLatex(report)],
     ['paper-tables.csv', renderCsv(report)],
+    ...renderKjlAgainstSvm(report.trials),
   ])
 }
 
