@@ -416,13 +416,12 @@ function decodeRules(value: unknown): TemporaryRule[] {
   throw new FormatError('suppressions', 'expected a list of rules')
 }
 
-export async function writeTemporaryRules(
+export function writeTemporaryRules(
   files: FileSystem,
   folder: string,
   rules: readonly TemporaryRule[],
 ): Promise<void> {
-  await files.makeFolder(folder)
-  await writeState(files, pathIn(folder), { rules })
+  return writeState(files, pathIn(folder), { rules })
 }
 
 function pathIn(folder: string): string {

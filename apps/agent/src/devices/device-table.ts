@@ -107,14 +107,13 @@ export async function lookAtKnownDevices(
   return found.value
 }
 
-/** Rejects with the error of the file system. */
-export async function writeKnownDevices(
+/** Rejects with FileError. */
+export function writeKnownDevices(
   files: FileSystem,
   folder: string,
   devices: Iterable<Device>,
 ): Promise<void> {
-  await files.makeFolder(folder)
-  await writeStateTwice(files, pathIn(folder), encodeDevices(devices))
+  return writeStateTwice(files, pathIn(folder), encodeDevices(devices))
 }
 
 function count(devices: number): string {

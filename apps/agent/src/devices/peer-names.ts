@@ -20,7 +20,7 @@ import {
   readDnsMessage,
   readServerName,
 } from '@oddflow/capture'
-import { fileError, isInNetwork, macText, type Network } from '@oddflow/program'
+import { isInNetwork, macText, type Network } from '@oddflow/program'
 import * as v from 'valibot'
 import type { FileSystem } from '../files/file-system.js'
 import {
@@ -352,13 +352,8 @@ export function decodePeerNames(value: unknown): KeptName[] {
 }
 
 /** Rejects with FileError. */
-export async function writePeerNames(files: FileSystem, folder: string, names: object): Promise<void> {
-  try {
-    await files.makeFolder(folder)
-    await writeState(files, peerNamesPathIn(folder), names)
-  } catch (error) {
-    throw fileError('write', peerNamesPathIn(folder), error)
-  }
+export function writePeerNames(files: FileSystem, folder: string, names: object): Promise<void> {
+  return writeState(files, peerNamesPathIn(folder), names)
 }
 
 /** Where no agent runs. Rejects with FileError. */

@@ -7,6 +7,7 @@
  */
 import { dirname } from 'node:path'
 import { crc32, FormatError, OddFlowError } from '@oddflow/core'
+import { fileError } from '@oddflow/program'
 import * as v from 'valibot'
 import type { Notice } from '../alerts/eve.js'
 import type { Log } from '../log.js'
@@ -67,8 +68,20 @@ export async function writeStateTwice(files: FileSystem, path: string, value: ob
   await writeBytes(files, path, bytes)
 }
 
-/** Rejects with the error of the failed step. The file is then the old one, or after the rename the new one. */
+/**
+ * Makes the folder if it is missing. Rejects with FileError of the failed step: the file is then the old one, or after the rename the
+ * new one.
+ */
 export async function writeBytes(files: FileSystem, path: string, bytes: Uint8Array): Promise<void> {
+  try {
+    await files.makeFolder(dirname(path))
+    await replaceFile(files, path, bytes)
+  } catch (error) {
+    throw fileError('write', path, error)
+  }
+}
+
+async function replaceFile(files: FileSystem, path: string, bytes: Uint8Array): Promise<void> {
   const temporary = `${path}.new`
   const removeTemporary = (): Promise<void> => files.remove(temporary).catch(() => undefined)
   await removeTemporary()
@@ -99,7 +112,7 @@ type Found<T> =
   | { readonly is: 'none' }
   | { readonly is: 'damaged'; readonly reason: string }
 
-/** Reads a file by `decode`, which throws for a damaged one. Changes nothing. Rejects if the process has too many open files. */
+/** Reads a file by `decode`, which throws for a damaged one. Changes nothing. Rejects with FileError if the process has too many open files. */
 export async function lookAt<T>(
   files: FileSystem,
   path: string,
@@ -110,7 +123,7 @@ export async function lookAt<T>(
     const bytes = await files.read(path, maximumBytes)
     return bytes === null ? { is: 'none' } : { is: 'whole', value: decode(bytes) }
   } catch (error) {
-    if (isOutOfFiles(error)) throw error
+    if (isOutOfFiles(error)) throw fileError('read', path, error)
     return { is: 'damaged', reason: reasonOf(path, error) }
   }
 }

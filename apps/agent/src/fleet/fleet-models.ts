@@ -102,10 +102,8 @@ export function createFleetModelStore(files: FileSystem, stateFolder: string) {
       if (bytes === null) throw new DataError(`${name}: is not there`)
       return modelOf(bytes, sha256, contract)
     },
-    async writeModel(sha256: string, bytes: Uint8Array): Promise<void> {
-      await files.makeFolder(folder)
-      await writeBytes(files, join(folder, nameOf(sha256)), bytes)
-    },
+    writeModel: (sha256: string, bytes: Uint8Array): Promise<void> =>
+      writeBytes(files, join(folder, nameOf(sha256)), bytes),
     async removeOthers(kept: readonly (string | undefined)[]): Promise<void> {
       if ((await files.isFolder(folder)) !== true) return
       const names = kept.map((sha256) => nameOf(sha256 ?? ''))

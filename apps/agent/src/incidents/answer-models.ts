@@ -3,7 +3,7 @@
  * `answers/` of the state folder, by the SHA-256 of their files.
  */
 import { createHash } from 'node:crypto'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { formatAddress } from '@oddflow/capture'
 import { decodeModelFile, encodeModelFile, type SavedModel } from '@oddflow/detectors'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
@@ -11,7 +11,6 @@ import {
   createFlowJudge,
   deviceKeyOf,
   type FlowJudge,
-  fileError,
   isResponderDevice,
   type Network,
 } from '@oddflow/program'
@@ -119,15 +118,7 @@ export class AnswerModels {
   async #keep(file: Uint8Array): Promise<string> {
     const { files, folder } = this.#options
     const sha256 = createHash('sha256').update(file).digest('hex')
-    if (folder !== null) {
-      const path = answerModelPath(folder, sha256)
-      try {
-        await files.makeFolder(dirname(path))
-        await writeBytes(files, path, file)
-      } catch (error) {
-        throw fileError('write', path, error)
-      }
-    }
+    if (folder !== null) await writeBytes(files, answerModelPath(folder, sha256), file)
     this.#models.set(sha256, decodeModelFile(file))
     return sha256
   }

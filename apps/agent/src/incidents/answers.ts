@@ -14,7 +14,6 @@
 import { createHash } from 'node:crypto'
 import { ArgumentError, FormatError, plural } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
-import { fileError } from '@oddflow/program'
 import type { Alert } from '../alerts/alert.js'
 import { eveTime } from '../alerts/eve.js'
 import type { FileSystem } from '../files/file-system.js'
@@ -218,16 +217,12 @@ export class AnswerBook {
   async #put(next: readonly Answer[]): Promise<void> {
     const { files, folder } = this.#options
     if (folder !== null) {
-      try {
-        await files.makeFolder(folder)
-        await writeStateTwice(files, answersPathIn(folder), encodeAnswers(next))
-      } catch (error) {
+      const path = answersPathIn(folder)
+      await writeStateTwice(files, path, encodeAnswers(next)).catch(async (error: unknown) => {
         // the rename may have happened; a restart must find the active state
-        await writeStateTwice(files, answersPathIn(folder), encodeAnswers(this.#answers)).catch(
-          () => undefined,
-        )
-        throw fileError('write', answersPathIn(folder), error)
-      }
+        await writeStateTwice(files, path, encodeAnswers(this.#answers)).catch(() => undefined)
+        throw error
+      })
     }
     this.#answers = next
     this.#models.use(next)

@@ -7,7 +7,7 @@
 
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { fileError, jsonLine } from '@oddflow/program'
+import { jsonLine } from '@oddflow/program'
 import * as v from 'valibot'
 import { eveTime } from '../alerts/eve.js'
 import type { PeerName } from '../devices/peer-names.js'
@@ -316,15 +316,10 @@ export function createIncidentKeeper(
     log,
     async write() {
       const { reports } = book
-      try {
-        await files.makeFolder(folder)
-        const all = book.all()
-        rows.keepOnly(all)
-        await writeState(files, rowsPathIn(folder), rows.encode())
-        await writeStateTwice(files, pathIn(folder), encodeIncidents(all))
-      } catch (error) {
-        throw fileError('write', pathIn(folder), error)
-      }
+      const all = book.all()
+      rows.keepOnly(all)
+      await writeState(files, rowsPathIn(folder), rows.encode())
+      await writeStateTwice(files, pathIn(folder), encodeIncidents(all))
       savedReports = reports
     },
   })

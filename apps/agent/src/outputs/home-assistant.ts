@@ -242,7 +242,7 @@ export async function openDescribedDevices(
   const keep = async (): Promise<void> => {
     if (state === null) return
     await writeState(state.files, path, { kind: KIND, version: 1, keys: [...keys] }).catch((error: Error) =>
-      log.warn(`${path}: ${error.message}; devices that are forgotten may stay in Home Assistant`),
+      log.warn(`${error.message}; devices that are forgotten may stay in Home Assistant`),
     )
   }
   return {

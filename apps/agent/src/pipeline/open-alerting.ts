@@ -1,6 +1,5 @@
 /** What becomes of verdicts, opened from the settings: devices, incidents, alerts and their packets. */
 
-import { fileError } from '@oddflow/program'
 import { createAlertPipeline } from '../alerts/alert-pipeline.js'
 import type { AlertExplainer } from '../alerts/eve.js'
 import { createSuppression } from '../alerts/suppress.js'
@@ -140,15 +139,8 @@ export async function openAnswers(
   incidents: () => readonly Incident[],
 ): Promise<{ answers: AnswerBook; rows: IncidentRows }> {
   const isKept = devices !== null && state !== null
-  const unreadable = (error: unknown): never => {
-    throw fileError('read', state ?? '', error)
-  }
-  const rows = createIncidentRows(
-    isKept ? await readIncidentRows(files, state, faults).catch(unreadable) : new Map(),
-  )
-  const kept = isKept
-    ? await readAnswers(files, state, faults).catch(unreadable)
-    : { known: [], models: new Map() }
+  const rows = createIncidentRows(isKept ? await readIncidentRows(files, state, faults) : new Map())
+  const kept = isKept ? await readAnswers(files, state, faults) : { known: [], models: new Map() }
   const answers = new AnswerBook({
     ...kept,
     folder: isKept ? state : null,

@@ -1,6 +1,6 @@
 /** Opens the known devices from the settings, and reports about them. */
 import type { FlowRecord } from '@oddflow/flows'
-import { fileError, isResponderDevice } from '@oddflow/program'
+import { isResponderDevice } from '@oddflow/program'
 import type { FactRule } from '../alerts/alert.js'
 import type { AlertPipeline } from '../alerts/alert-pipeline.js'
 import type { Settings } from '../config/settings.js'
@@ -95,13 +95,7 @@ export async function openDevices(
   if (state === null) return new DeviceWatch({ ...common, write: null })
   return new DeviceWatch({
     ...common,
-    async write(all) {
-      try {
-        await writeKnownDevices(files, state, all)
-      } catch (error) {
-        throw fileError('write', state, error)
-      }
-    },
+    write: (all) => writeKnownDevices(files, state, all),
     onTrouble(trouble) {
       if (trouble === null) log.info(`${state}: devices are saved again`)
       else log.warn(`${(trouble as Error).message}; devices are not saved; retrying`)

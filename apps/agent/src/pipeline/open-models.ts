@@ -1,7 +1,7 @@
 /** Whose word counts, opened from the settings: one model for all, or a manager of models that are made here. */
 import { ContractMismatchError, checkSameContract, type FlowContract, featureDimension } from '@oddflow/core'
 import { flowSummaryContract } from '@oddflow/flows'
-import { fileError, inFile, type ModelFile, readModelFile, readPublicKey, UsageError } from '@oddflow/program'
+import { inFile, type ModelFile, readModelFile, readPublicKey, UsageError } from '@oddflow/program'
 import type { AlertPipeline } from '../alerts/alert-pipeline.js'
 import { type AlertExplainer, createAlertExplainer } from '../alerts/eve.js'
 import { createSuppression } from '../alerts/suppress.js'
@@ -42,9 +42,7 @@ export async function openThresholds(
     }
   }
   if (state === null) return createAlertBudget({ ...common, given: null, kept: null, save: null })
-  const kept = await readKeptCalibration(files, state, model, faults).catch((error: unknown) => {
-    throw fileError('read', state, error)
-  })
+  const kept = await readKeptCalibration(files, state, model, faults)
   let isTroubled = false
   return createAlertBudget({
     ...common,
@@ -52,11 +50,10 @@ export async function openThresholds(
     kept,
     async save(calibration) {
       try {
-        await files.makeFolder(state)
         await writeKeptCalibration(files, state, calibration)
         isTroubled = false
       } catch (error) {
-        if (!isTroubled) log.warn(`${fileError('write', state, error).message}; the calibration is not kept`)
+        if (!isTroubled) log.warn(`${(error as Error).message}; the calibration is not kept`)
         isTroubled = true
       }
     },

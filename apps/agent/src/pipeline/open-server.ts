@@ -1,6 +1,5 @@
 /** The HTTP server with metrics and the dashboard, opened from the settings; each part is loaded by who wants it. */
 
-import { fileError } from '@oddflow/program'
 import { createTemporarySuppressions, readTemporaryRules, writeTemporaryRules } from '../alerts/suppress.js'
 import type { Settings } from '../config/settings.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
@@ -24,21 +23,14 @@ export async function openDashboardRecords(
   const { createAlertFeed, createRecentAlerts, createScoreHistory, readRecentAlerts } = await import(
     '../web/alerts.js'
   )
-  const unreadable = (error: unknown): never => {
-    throw fileError('read', state, error)
-  }
-  const known = await readTemporaryRules(files, state, faults).catch(unreadable)
-  const feed = createAlertFeed(await readRecentAlerts(files, state, faults).catch(unreadable))
+  const known = await readTemporaryRules(files, state, faults)
+  const feed = createAlertFeed(await readRecentAlerts(files, state, faults))
   return {
     feed,
     /** Keeps the feed over a restart. */
     recent: createRecentAlerts(files, state, feed, log),
     history: createScoreHistory(),
-    suppressions: createTemporarySuppressions(known, (rules) =>
-      writeTemporaryRules(files, state, rules).catch((error: unknown) => {
-        throw fileError('write', state, error)
-      }),
-    ),
+    suppressions: createTemporarySuppressions(known, (rules) => writeTemporaryRules(files, state, rules)),
   }
 }
 
@@ -91,15 +83,11 @@ async function openDashboard(
     import('../web/sessions.js'),
     import('../web/dashboard.js'),
   ])
-  const { token, ended } = await openToken(files, state, faults).catch((error: unknown) => {
-    throw fileError('write', state, error)
-  })
+  const { token, ended } = await openToken(files, state, faults)
   const models =
     manager === null ? null : { scopeReport: manager.scopeReport, change: modelRoutes(manager)['/models'] }
   const sessions = createSessions(token, clock, ended, (all) =>
-    writeToken(files, state, { token, ended: all }).catch((error: unknown) => {
-      throw fileError('write', state, error)
-    }),
+    writeToken(files, state, { token, ended: all }),
   )
   const answer = createDashboard({
     sessions,

@@ -1,9 +1,13 @@
 import { join } from 'node:path'
-import { FormatError } from '@oddflow/core'
-import { fileError } from '@oddflow/program'
 import * as v from 'valibot'
 import type { FileSystem } from '../files/file-system.js'
-import { createKeeper, type Keeper, readStateOrSetAside, writeState } from '../files/state-file.js'
+import {
+  createKeeper,
+  defineState,
+  type Keeper,
+  readStateOrSetAside,
+  writeState,
+} from '../files/state-file.js'
 import type { Log } from '../log.js'
 import type { AlertEvent, NoticeEvent, ScoreMinute } from '../page/api.js'
 
@@ -12,7 +16,6 @@ import type { AlertEvent, NoticeEvent, ScoreMinute } from '../page/api.js'
  * written at most twice a minute and at the end. A file that is read is checked as far as the page uses it.
  */
 
-const KIND = 'oddflow-recent-alerts'
 const TICKS_BETWEEN = 30
 
 export function createRecentAlerts(
@@ -27,26 +30,18 @@ export function createRecentAlerts(
     changes: () => feed.since(0).next,
     savedChanges: feed.since(0).next,
     log,
-    async write() {
-      const { json } = feed.since(0)
-      try {
-        await files.makeFolder(folder)
-        await writeState(files, pathIn(folder), { kind: KIND, version: 1, alerts: JSON.parse(json) })
-      } catch (error) {
-        throw fileError('write', pathIn(folder), error)
-      }
-    },
+    write: () => writeState(files, pathIn(folder), RECENT.encode({ alerts: JSON.parse(feed.since(0).json) })),
   })
 }
 
-/** Lines as the feed takes them, the oldest first. Rejects with the error of the file system. */
+/** Lines as the feed takes them, the oldest first. Rejects with FileError. */
 export async function readRecentAlerts(
   files: FileSystem,
   folder: string,
   log: Pick<Log, 'warn'>,
 ): Promise<Uint8Array[]> {
-  const alerts = (await readStateOrSetAside(files, pathIn(folder), decodeRecentAlerts, log)) ?? []
-  return alerts.map((alert) => new TextEncoder().encode(JSON.stringify(alert)))
+  const kept = await readStateOrSetAside(files, pathIn(folder), RECENT.decode, log)
+  return (kept?.alerts ?? []).map((alert) => new TextEncoder().encode(JSON.stringify(alert)))
 }
 
 const count = v.pipe(v.number(), v.minValue(0))
@@ -104,17 +99,7 @@ const EventSchema = v.lazy<v.GenericSchema<unknown, AlertEvent | NoticeEvent>>((
   isOfFlow(event) ? AlertSchema : NoticeSchema,
 )
 
-/** Throws FormatError that names the field. */
-function decodeRecentAlerts(value: unknown): readonly (AlertEvent | NoticeEvent)[] {
-  const parsed = v.safeParse(
-    v.object({ kind: v.literal(KIND), version: v.literal(1), alerts: v.array(EventSchema) }),
-    value,
-    { abortEarly: true },
-  )
-  if (parsed.success) return parsed.output.alerts
-  const [issue] = parsed.issues
-  throw new FormatError('recent-alerts', `${v.getDotPath(issue) ?? 'it'}: ${issue.message}`)
-}
+const RECENT = defineState('recent-alerts', 1, v.object({ alerts: v.array(EventSchema) }))
 
 function pathIn(folder: string): string {
   return join(folder, 'recent-alerts.json')

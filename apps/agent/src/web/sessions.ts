@@ -116,7 +116,6 @@ export async function openToken(
   const kept = await readStateOrSetAside(files, fileIn(folder), decodeToken, log)
   if (kept !== null) return kept
   const token = { token: randomBytes(TOKEN_BYTES).toString('base64url'), ended: [] }
-  await files.makeFolder(folder)
   await writeToken(files, folder, token)
   return token
 }

@@ -276,8 +276,10 @@ describe('a state file and its copy', () => {
         throw Object.assign(new Error('EMFILE'), { code: 'EMFILE' })
       },
     }
-    await expect(readTwice(files, path, decode)).rejects.toThrow('EMFILE')
-    await expect(readStateOrSetAside(files, path, decode, keepingLog())).rejects.toThrow('EMFILE')
+    await expect(readTwice(files, path, decode)).rejects.toThrow('too many open files')
+    await expect(readStateOrSetAside(files, path, decode, keepingLog())).rejects.toThrow(
+      'too many open files',
+    )
     expect(existsSync(`${path}.damaged`)).toBe(false)
   })
 })
