@@ -10,7 +10,6 @@ import {
   type IatUnit,
   type PacketView,
   packetView,
-  type ScalerName,
   type SizeMeasure,
   type TruncationMode,
 } from '@oddflow/core'
@@ -23,6 +22,7 @@ import {
   type OptionName,
   optionNamed,
   type QuantileCompat,
+  type ScalerName,
 } from '@oddflow/detectors'
 import {
   applicableGrid,

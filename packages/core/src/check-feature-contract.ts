@@ -14,18 +14,16 @@ import {
   type FlowRules,
   type GatheringRules,
   MAXIMUM_DIMENSION,
-  type PacketContract,
-  type PacketFeatureSet,
   packetRules,
   packetView,
-  SCALER_NAMES,
-  type ScalerName,
 } from './feature-contract.js'
 import {
   FLOW_FEATURE_SETS,
   featureDimension,
   maximumPacketsPerFlow,
   type OwnFields,
+  type PacketContract,
+  type PacketFeatureSet,
   packetFeatureSet,
 } from './packet-feature-sets.js'
 
@@ -211,8 +209,10 @@ function checkTruncation(fields: ContractFields): FlowRules['truncation'] {
   return { mode, durationMicros, durationSeconds }
 }
 
-function checkScaler(fields: ContractFields): ScalerName {
-  return fields.one('scaler', SCALER_NAMES)
+function checkScaler(fields: ContractFields): string {
+  const { scaler } = fields.record
+  if (typeof scaler === 'string' && /^[a-z][a-z0-9-]{0,39}$/.test(scaler)) return scaler
+  return fields.fail('scaler', 'the name of a scaler')
 }
 
 /** A contract before it is one: fields by name, each checked as it is read. */

@@ -12,7 +12,6 @@ import {
   numberedColumns,
   PACKET_COLUMN_LABEL,
   packetFeatureSet,
-  STATISTICS_COLUMNS,
 } from './packet-feature-sets.js'
 
 /** A flow summary, as feature-sets/flow-summary.ts of the flows computes it. */
@@ -82,12 +81,8 @@ export function columnLabel({ name, unit }: FeatureColumn): string {
 
 /** Whether `label` is the name and unit of a column that some contract has. Nothing is said of bare rows' x1, x2 …. */
 export function isFeatureLabel(label: string): boolean {
-  return PACKET_COLUMN_LABEL.test(label) || FIXED_LABELS.has(label)
+  return PACKET_COLUMN_LABEL.test(label) || SUMMARY_LABELS.has(label)
 }
 
 const SUMMARY_SCALE = 0.1
 const SUMMARY_LABELS: ReadonlySet<string> = new Set(SUMMARY_COLUMNS.map(columnLabel))
-
-const FIXED_LABELS: ReadonlySet<string> = new Set(
-  [...STATISTICS_COLUMNS, ...SUMMARY_COLUMNS].map(columnLabel),
-)

@@ -1,4 +1,5 @@
 import { FormatError } from './errors.js'
+import type { PacketContract, PacketFeatureSet } from './packet-feature-sets.js'
 
 /**
  * Checks a OnePacketRule (see feature-contract.ts) that was read from a file.
@@ -67,18 +68,14 @@ export const FLOW_PROTOCOLS = ['tcp', 'udp', 'icmp', 'sctp'] as const
 export type FlowProtocol = (typeof FLOW_PROTOCOLS)[number]
 /** Those of which flows make rows unless a contract says otherwise, as in the paper. */
 export const DEFAULT_FLOW_PROTOCOLS: readonly FlowProtocol[] = ['tcp', 'udp']
-/** Processing of rows before a detector sees them (scaler.ts of the detectors). */
-export const SCALER_NAMES = ['none', 'standard', 'log', 'log-standard', 'quantile'] as const
-/** One of SCALER_NAMES. */
-export type ScalerName = (typeof SCALER_NAMES)[number]
-
 /** Rows of numbers of unknown making. */
 export interface RowsContract {
   readonly featureSet: 'rows'
   readonly featureSetVersion: 1
   /** D, the width of a row. */
   readonly dimension: number
-  readonly scaler: ScalerName
+  /** The name of what a detector does to rows first; @oddflow/detectors knows the names. */
+  readonly scaler: string
 }
 
 /** How packets become flows, whatever the features. */
@@ -95,7 +92,7 @@ export interface GatheringRules {
   readonly activeTimeoutMicros: number | null
   /** Records of fewer packets make no row. */
   readonly minimumPackets: number
-  readonly scaler: ScalerName
+  readonly scaler: string
   /**
    * This and the following fields are absent if they have their usual value, so that older contracts keep their meaning;
    * `packetView`, `contractProtocols` and `endsOnClose` give the values.
@@ -181,55 +178,6 @@ export function packetRules(
 }
 
 /**
- * IAT+SIZE rows: iat1, size1, …, iat(n−1), size(n−1), size(n) of a record's n packets, zero-padded or cut to
- * D = 2p − 1 columns; so the last column is size(p) for n = p, and iat(p) for n > p, as in the authors' rows.
- */
-export interface IatSizeContract extends FlowRules {
-  readonly featureSet: 'iat-size'
-  readonly iatUnit: IatUnit
-}
-
-/** The first p − 1 interarrival times, zero-padded. */
-export interface IatContract extends FlowRules {
-  readonly featureSet: 'iat'
-  readonly iatUnit: IatUnit
-}
-
-/** The first p sizes in bytes, zero-padded. */
-export interface SizeContract extends FlowRules {
-  readonly featureSet: 'size'
-}
-
-/**
- * STATS+HEADER: eight counts of TCP flags, the TTL (hop limit) of the first p packets, zero-padded, then ten
- * statistics of the record's first `packetsKept` packets. D = 8 + p + 10.
- */
-export interface StatsHeaderContract extends FlowRules {
-  readonly featureSet: 'stats-header'
-  /** Of the duration and of the two rates. */
-  readonly iatUnit: IatUnit
-  /** Packets of a record that the counts and statistics are about, at least p. */
-  readonly packetsKept: number
-}
-
-/**
- * SAMP-SIZE and SAMP-NUM: bytes, or packets, in windows of equal length from the record's first packet on.
- * D = p, at most 500; p − 1 in idle-gap.
- */
-export interface SampContract extends FlowRules {
-  readonly featureSet: 'samp-size' | 'samp-num'
-  /** Length of a window; may have a fraction. */
-  readonly samplingIntervalMicros: number
-  /** In idle-gap, and there alone, the length that counts, a float of seconds. */
-  readonly samplingIntervalSeconds?: number
-}
-
-/** Bits of header fields of the first p packets, −1 where there is none. D = 77 p. */
-export interface HeaderBitsContract extends FlowRules {
-  readonly featureSet: 'header-bits'
-}
-
-/**
  * One row of fixed size a record, from running sums: payload sizes and times of the whole record as logarithms, first
  * payloads, transport, whether a SYN went unanswered, and the service. Payload sizes do not depend on the capture
  * point. A record of one packet has a row too.
@@ -241,33 +189,19 @@ export interface FlowSummaryContract extends GatheringRules {
   readonly minimumPackets: 1
 }
 
-/** A contract whose rows are made of a record's single packets. */
-export type PacketContract =
-  | IatSizeContract
-  | IatContract
-  | SizeContract
-  | StatsHeaderContract
-  | SampContract
-  | HeaderBitsContract
-
 /** A contract whose rows are made from flows. */
 export type FlowContract = PacketContract | FlowSummaryContract
 
 /** How feature rows were made, as a model file keeps it: rows of unknown making, or rows of flows. */
 export type FeatureContract = RowsContract | FlowContract
-/** The names of feature sets that describe a flow's single packets. */
-export type PacketFeatureSet = PacketContract['featureSet']
 /** The names of feature sets that are made from flows. */
-export type FlowFeatureSet = FlowContract['featureSet']
+export type FlowFeatureSet = PacketFeatureSet | 'flow-summary'
 
 /** Columns of a flow summary, the service included. */
 export const FLOW_SUMMARY_DIMENSION = 20
 
 /** Widest row that a model may have: bounds what a hostile file can make a reader allocate. */
 export const MAXIMUM_DIMENSION = 65_535
-/** Most packets that a stats-header contract may keep of one record. */
-export const MAXIMUM_PACKETS_KEPT = 1_048_576
-
 /**
  * The verdict on a flow of one packet, which has no interarrival time and so makes no row: it is normal if
  * and only if one-packet flows to the same service were seen in training. A service is "protocol/port" with

@@ -54,7 +54,7 @@ describe('checkFeatureContract', () => {
     ['truncation', { truncation: { mode: 'cut', durationMicros: 1 } }],
     ['truncation', { truncation: { mode: 'split', durationMicros: -1 } }],
     ['minimumPackets', { minimumPackets: 13 }],
-    ['scaler', { scaler: 'minmax' }],
+    ['scaler', { scaler: 'Min Max' }],
     ['surprise', { surprise: 1 }],
   ]
   it.each(broken)('names %s in %j', (field, change) => {

@@ -185,14 +185,16 @@ export {
   OPTIONS,
   optionNamed,
 } from './registry.js'
-export type {
-  LogScaler,
-  LogStandardScaler,
-  NoScaler,
-  QuantileScaler,
-  ScaledColumns,
-  ScalerModel,
-  StandardScaler,
+export {
+  type LogScaler,
+  type LogStandardScaler,
+  type NoScaler,
+  type QuantileScaler,
+  SCALER_NAMES,
+  type ScaledColumns,
+  type ScalerModel,
+  type ScalerName,
+  type StandardScaler,
 } from './scaler.js'
 export {
   createScoreParts,

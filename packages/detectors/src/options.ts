@@ -8,10 +8,11 @@
  * covariances), with the bandwidth at the 0.3-quantile of pair distances. Ranges bound what a hostile or mistaken
  * number can make a fit allocate, not what is sensible.
  */
-import { ArgumentError, SCALER_NAMES } from '@oddflow/core'
+import { ArgumentError } from '@oddflow/core'
 import type { DetectorName } from './detector.js'
 import { shownValue } from './fields.js'
 import type { Definitions } from './registry.js'
+import { SCALER_NAMES } from './scaler.js'
 
 /** In the order of the help. */
 const GROUPS = ['Detector', 'Embedding', 'Mixture', 'One-class SVM', 'Other detectors'] as const

@@ -5,11 +5,12 @@
  * grouped by the stage that uses it, and stored in the model. Options that the detector does not use are refused by
  * name, so users know which settings are in force.
  */
-import { ArgumentError, type Matrix, type ScalerName } from '@oddflow/core'
+import { ArgumentError, type Matrix } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
 import type { DetectorName } from './detector.js'
 import type { GivenOptions, SharedValue } from './options.js'
 import type { Definitions } from './registry.js'
+import type { ScalerName } from './scaler.js'
 
 /**
  * Explicit sizes are exact; default sizes are lowered where there are fewer rows, landmarks or dimensions, and the

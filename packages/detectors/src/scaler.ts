@@ -9,11 +9,11 @@
  * - `quantile` is the share of training rows below, as in scikit-learn's QuantileTransformer, but beyond the training
  *   rows it continues linearly, which a novelty detector must see.
  *
- * A scaler is its type and entry in `SCALERS`, and its name in core. All drop a category column, whose numbers are
- * names.
+ * A scaler is its type, its definition and its lines in `SCALERS` and, if it can be exported, `C_SCALERS`. All drop a
+ * category column, whose numbers are names.
  */
 
-import { createMatrix, DataError, exp, log, type Matrix, type ScalerName, type Tensor } from '@oddflow/core'
+import { ArgumentError, createMatrix, DataError, exp, log, type Matrix, type Tensor } from '@oddflow/core'
 import type { FitContext } from './detector.js'
 import type { CWriter } from './export-c/c-text.js'
 import { type Fields, failField, fieldsAt, numbersAt, wholeAt } from './fields.js'
@@ -70,10 +70,7 @@ export interface QuantileScaler extends ScaledColumns {
   readonly positions: Float64Array
 }
 
-/** A fitted scaler; `kind` says which. */
-export type ScalerModel = NoScaler | StandardScaler | LogScaler | LogStandardScaler | QuantileScaler
-
-interface ScalerDefinition<Model extends ScalerModel> {
+interface ScalerDefinition<Model extends ScaledColumns> {
   /** Throws DataError if a column's numbers are too large for a mean, a deviation or a range. */
   fit(rows: Matrix): Model
   /**
@@ -171,17 +168,22 @@ const quantile: ScalerDefinition<QuantileScaler> = {
   check: checkQuantiles,
 }
 
-const SCALERS: { readonly [Name in ScalerName]: ScalerDefinition<Extract<ScalerModel, { kind: Name }>> } = {
-  none,
-  standard,
-  log: logarithm,
-  'log-standard': logStandard,
-  quantile,
-}
+const SCALERS = { none, standard, log: logarithm, 'log-standard': logStandard, quantile }
+
+/** The name of a scaler: what a detector does to rows first. */
+export type ScalerName = keyof typeof SCALERS
+
+/** The names of all scalers. */
+export const SCALER_NAMES = Object.keys(SCALERS) as [ScalerName, ...ScalerName[]]
+
+type ModelIn<Definition> = Definition extends ScalerDefinition<infer Model> ? Model : never
+
+/** A fitted scaler; `kind` says which. */
+export type ScalerModel = ModelIn<(typeof SCALERS)[ScalerName]>
 
 // a model is only passed to the definition of its own name
 function scalerNamed(name: ScalerName): ScalerDefinition<ScalerModel> {
-  return SCALERS[name]
+  return SCALERS[name] as unknown as ScalerDefinition<ScalerModel>
 }
 
 // the interface for callers, without the category column
@@ -278,8 +280,12 @@ export function encodeScaler(scaler: ScalerModel): Readonly<Record<string, Tenso
   return scalerNamed(scaler.kind).encode(scaler)
 }
 
-export function decodeScaler(file: ModelFileReader, kind: ScalerName): Fields {
-  return { kind, ...scalerNamed(kind).decode(file) }
+/** Of the name in a contract. */
+export function decodeScaler(file: ModelFileReader, kind: string): Fields {
+  if (!(SCALER_NAMES as readonly string[]).includes(kind)) {
+    return failField('featureContract.scaler', `one of ${SCALER_NAMES.join(', ')}`, kind)
+  }
+  return { kind, ...scalerNamed(kind as ScalerName).decode(file) }
 }
 
 /** For rows of `dimension` columns, including the category column. */
@@ -468,26 +474,45 @@ function tooLarge(column: number): DataError {
 
 // C
 
-export function writeScaler(c: CWriter, scaler: ScalerModel, width: number, keepsFinite: boolean): void {
-  const { categoryColumn = width } = scaler
-  const column = categoryColumn === width ? 'row[j]' : `row[j < ${categoryColumn} ? j : j + 1]`
-  let value = column
-  if (scaler.kind === 'log' || scaler.kind === 'log-standard') {
-    c.need('signed_log')
-    value = `$signed_log(${column})`
-  }
-  if (scaler.kind === 'standard' || scaler.kind === 'log-standard') {
-    const mean = c.table('scaler_mean', 'double', scaler.mean)
-    const scale = c.table('scaler_scale', 'double', scaler.scale)
-    value = `(${value} - ${mean}[j]) / ${scale}[j]`
-  }
-  if (scaler.kind === 'quantile') {
+/** C text of the scaled number of column j, whose number is the text `x`. */
+type WriteScaler<Model> = (c: CWriter, scaler: Model, x: string) => string
+
+/** A scaler without it cannot be exported. */
+const C_SCALERS: {
+  readonly [Name in ScalerName]?: WriteScaler<Extract<ScalerModel, { readonly kind: Name }>>
+} = {
+  none: (_c, _scaler, x) => x,
+  standard: standardisedText,
+  log: (c, _scaler, x) => logText(c, x),
+  'log-standard': (c, scaler, x) => standardisedText(c, scaler, logText(c, x)),
+  quantile(c, scaler, x) {
     c.need('quantile')
     const starts = c.table('scaler_starts', 'int32_t', scaler.starts)
     const knots = c.table('scaler_knots', 'double', scaler.knots)
     const positions = c.table('scaler_positions', 'double', scaler.positions)
-    value = `$quantile(${column}, ${knots} + ${starts}[j], ${positions} + ${starts}[j], ${starts}[j + 1] - ${starts}[j])`
+    const first = `${starts}[j]`
+    return `$quantile(${x}, ${knots} + ${first}, ${positions} + ${first}, ${starts}[j + 1] - ${first})`
+  },
+}
+
+function logText(c: CWriter, x: string): string {
+  c.need('signed_log')
+  return `$signed_log(${x})`
+}
+
+function standardisedText(c: CWriter, scaler: Moments, x: string): string {
+  const mean = c.table('scaler_mean', 'double', scaler.mean)
+  const scale = c.table('scaler_scale', 'double', scaler.scale)
+  return `(${x} - ${mean}[j]) / ${scale}[j]`
+}
+
+export function writeScaler(c: CWriter, scaler: ScalerModel, width: number, keepsFinite: boolean): void {
+  const { categoryColumn = width } = scaler
+  const write = C_SCALERS[scaler.kind] as WriteScaler<ScalerModel> | undefined
+  if (write === undefined) {
+    throw new ArgumentError(`scaler: ${scaler.kind} cannot be exported to C; take another`, 'scaler')
   }
+  let value = write(c, scaler, categoryColumn === width ? 'row[j]' : `row[j < ${categoryColumn} ? j : j + 1]`)
   if (keepsFinite && scaler.kind !== 'none') {
     c.need('finite')
     value = `$finite(${value}, DBL_MAX)`

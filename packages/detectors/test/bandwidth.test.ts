@@ -1,10 +1,10 @@
 /** What is said of rows that give no bandwidth must be true of them. */
-import { createRng, DataError, type Matrix, matrixOf, SCALER_NAMES } from '@oddflow/core'
+import { createRng, DataError, type Matrix, matrixOf } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { chooseBandwidth } from '../src/embedding/bandwidth.js'
 import { checkParameters, createScoreWorkspace, fitDetector, scoreSamples } from '../src/index.js'
-import { fitScaler, scaleRows } from '../src/scaler.js'
+import { fitScaler, SCALER_NAMES, scaleRows } from '../src/scaler.js'
 import { sampleRows } from './model-file/sample.js'
 
 function refusal(rows: Matrix, quantile = 0.3): string {

@@ -1,7 +1,7 @@
-import { DataError, matrixOf, SCALER_NAMES } from '@oddflow/core'
+import { DataError, matrixOf } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fitScaler, scaleInto, scaleRows } from '../src/scaler.js'
+import { fitScaler, SCALER_NAMES, scaleInto, scaleRows } from '../src/scaler.js'
 import { expectClose } from './close.js'
 import { clusteredRows } from './rows.js'
 

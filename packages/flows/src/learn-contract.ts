@@ -34,7 +34,6 @@ import {
   type PacketView,
   packetFeatureSet,
   packetRules,
-  type ScalerName,
   type TruncationMode,
 } from '@oddflow/core'
 import { cutFlows, cutFlowsAtIdleGaps } from './extract-records.js'
@@ -147,7 +146,7 @@ export interface LearnContractOptions {
   /** How the packets were decoded, which flows do not show. Default outer headers, fragments not joined. */
   readonly view?: PacketView
   /** Default none. */
-  readonly scaler?: ScalerName
+  readonly scaler?: string
 }
 
 const OUTER_VIEW: PacketView = { decapsulation: 'outer', joinFragments: false }

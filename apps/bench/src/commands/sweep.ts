@@ -1,5 +1,4 @@
 /** `oddflow-bench sweep nu|scaler|rows`: untuned trials over a range of settings, into a file of their own. */
-import { SCALER_NAMES } from '@oddflow/core'
 import {
   type CheckedParameters,
   checkParameters,
@@ -7,6 +6,7 @@ import {
   DETECTORS,
   type DetectorName,
   type DetectorOptions,
+  SCALER_NAMES,
   storedParameters,
 } from '@oddflow/detectors'
 import { type Trial, trialKey } from '@oddflow/evaluation'

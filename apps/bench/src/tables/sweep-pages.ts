@@ -1,6 +1,6 @@
 /** The trials of a sweep as points: a data set and a setting each, with the mean and spread over training repeats. */
 import * as Plot from '@observablehq/plot'
-import { SCALER_NAMES } from '@oddflow/core'
+import { SCALER_NAMES } from '@oddflow/detectors'
 import { millisPer100, type Spread, spread, type Trial } from '@oddflow/evaluation'
 import type { SweepName } from '../commands/sweep.js'
 import { median } from '../peers/run-peers.js'

@@ -1,7 +1,7 @@
-import { matrixOf, SCALER_NAMES } from '@oddflow/core'
+import { matrixOf } from '@oddflow/core'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { fitScaler, scaleInto, unscaleRow } from '../../src/scaler.js'
+import { fitScaler, SCALER_NAMES, scaleInto, unscaleRow } from '../../src/scaler.js'
 
 const COLS = 3
 // of a kind that has ranges whose inverses are numbers

@@ -11,7 +11,6 @@ import {
   matrixOf,
   OddFlowError,
   type Safetensors,
-  SCALER_NAMES,
   type Tensor,
 } from '@oddflow/core'
 import fc from 'fast-check'
@@ -26,6 +25,7 @@ import {
   modelSpaceNumbers,
   type NearestModel,
   type SavedModel,
+  SCALER_NAMES,
 } from '../../src/index.js'
 import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/layout.js'
 import { sampleModel, sampleRows, scores, summaryModel, summaryRows } from './sample.js'
@@ -413,6 +413,12 @@ describe('a file that is whole but wrong', () => {
       edit('featureContract', (c) => Object.assign(c, { featureSet: 'zebra' })),
       'featureContract.featureSet',
       /iat-size/,
+    ],
+    [
+      'an unknown scaler',
+      edit('featureContract', (c) => Object.assign(c, { scaler: 'zebra' })),
+      'featureContract.scaler',
+      /expected one of none, standard/,
     ],
     ['a weight of 0', poke('mixture.weights', 0, 0), 'mixture.weights', /positive/],
     ['weights that miss 1', poke('mixture.weights', 0, weights[0]! + 1e-6), 'mixture.weights', /sum of 1/],
