@@ -3,15 +3,16 @@
  * are run and published: what tsc left in build/ with every package that it imports, by esbuild, into dist/.
  *
  * Why (docs/decisions/0013): Node takes longer to find and load some three hundred small modules than a short command
- * takes for its work. What is imported when it is wanted (`await import`) stays a file of its own, so that
- * `oddflow --version` reads neither the charts nor the detectors. dist/ is flat, and a sibling of build/: what a module
- * finds by `new URL('../…', import.meta.url)` must be looked for from the top of src/, and a worker by its mere name.
+ * takes for its work. A program is one file, and each package that it imports when it is wanted (`await import('mqtt')`) another:
+ * a file takes 1 ms to load, and esbuild makes one for each set of commands that share modules. dist/ is flat, and a sibling of
+ * build/: what a module finds by `new URL('../…', import.meta.url)` must be looked for from the top of src/, and a worker by its
+ * mere name. Modules of Node load with the file that names them, unless they are imported when they are wanted.
  *
  * Nothing is minified, so that the text of an error shows the code. dist/LICENSES.txt holds the terms of all that was
  * taken in, dist/bom.cdx.json lists it (CycloneDX). An entry that is a folder becomes a page for browsers. node: modules alone are
  * left outside, and what linkedom asks for in vain (canvas).
  *
- * A program with build/index.js is a library too: index.js for Node, which shares its files with the program, browser.js
+ * A program with build/index.js is a library too: index.js for Node, which shares files with the program, browser.js
  * in one file for browsers, and the declarations of both, which name no other package.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -106,6 +107,45 @@ async function bundleLibrary() {
   await declarations.close()
 }
 
+/** Packages that the program imports when it wants them: the name of the file of each, and its entry. */
+const wanted = new Map()
+
+/** Leaves them out: each becomes a file of its own. */
+const packagesApart = {
+  name: 'packages-apart',
+  setup({ onResolve, resolve }) {
+    onResolve({ filter: /^[@\w]/ }, async ({ path, kind, importer, resolveDir, pluginData }) => {
+      if (kind !== 'dynamic-import' || /^(node:|@oddflow\/)/.test(path) || pluginData === packagesApart)
+        return
+      const found = await resolve(path, { kind, importer, resolveDir, pluginData: packagesApart })
+      const name = path.replace(/^@|\.js$/g, '').replaceAll('/', '-')
+      wanted.set(name, found.path)
+      return { path: `./${name}.js`, external: true }
+    })
+  },
+}
+
+/** @param splitting - what entries share is a file of its own */
+const bundle = (entryPoints, splitting) =>
+  build({
+    entryPoints,
+    outdir: 'dist',
+    bundle: true,
+    splitting,
+    chunkNames: '[name]-[hash]',
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    alias,
+    define,
+    external: ['canvas'],
+    banner: { js: REQUIRE },
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'warning',
+    plugins: splitting ? [] : [packagesApart],
+  })
+
 const entries = process.argv.slice(2)
 const folders = entries.filter((entry) => existsSync(`build/${entry}`))
 const isLibrary = existsSync('build/index.js')
@@ -113,28 +153,16 @@ const modules = [...entries.filter((entry) => !folders.includes(entry)), ...(isL
 if (entries.length === 0)
   throw new Error('usage: bundle-program.mjs ENTRY…, each a module of build/ without .js, or a folder')
 rmSync('dist', { recursive: true, force: true })
-const { metafile } = await build({
-  entryPoints: Object.fromEntries(modules.map((entry) => [basename(entry), `build/${entry}.js`])),
-  outdir: 'dist',
-  bundle: true,
-  splitting: true,
-  chunkNames: '[name]-[hash]',
-  format: 'esm',
-  platform: 'node',
-  target: 'node20',
-  alias,
-  define,
-  external: ['canvas'],
-  banner: { js: REQUIRE },
-  legalComments: 'none',
-  metafile: true,
-  logLevel: 'warning',
-})
+const { metafile } = await bundle(
+  Object.fromEntries(modules.map((entry) => [basename(entry), `build/${entry}.js`])),
+  isLibrary,
+)
+const inputs = { ...metafile.inputs }
+if (wanted.size > 0) Object.assign(inputs, (await bundle(Object.fromEntries(wanted), true)).metafile.inputs)
 if (isLibrary) {
   await bundleLibrary()
   markMatrixPure()
 }
-const inputs = { ...metafile.inputs }
 for (const folder of folders) Object.assign(inputs, await bundlePage(process.cwd(), `dist/${folder}`))
 // a worker that is no entry would be missed only when it is wanted
 for (const name of readdirSync('dist').filter((each) => each.endsWith('.js'))) {

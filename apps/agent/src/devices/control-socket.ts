@@ -9,7 +9,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { chmod, lstat, mkdir, readdir, rename, unlink } from 'node:fs/promises'
-import { createServer, type IncomingMessage, request, type Server } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -64,7 +64,7 @@ export async function openControlSocket(folder: string): Promise<ControlSocket> 
   let told: ControlAnswers | null = null
   const path = socketIn(folder)
   const begin = async () => {
-    const server = controlServer(() => told)
+    const server = await controlServer(() => told)
     const giveUpName = await listenAlone(server, folder)
     if (giveUpName === null) {
       throw new ControlError(
@@ -111,7 +111,8 @@ export async function openControlSocket(folder: string): Promise<ControlSocket> 
   }
 }
 
-function controlServer(told: () => ControlAnswers | null): Server {
+async function controlServer(told: () => ControlAnswers | null): Promise<Server> {
+  const { createServer } = await import('node:http')
   const server = createServer(
     {
       headersTimeout: PATIENCE_MILLIS,
@@ -223,13 +224,14 @@ function isThere(error: unknown): void {
   if (!(error instanceof ControlError && error.code === 'control.nothing')) throw error
 }
 
-function askOnce(
+async function askOnce(
   folder: string,
   method: string,
   path: string,
   body?: unknown,
   patienceMillis = PATIENCE_MILLIS,
 ): Promise<unknown> {
+  const { request } = await import('node:http')
   return new Promise((resolve, reject) => {
     const outgoing = request(
       // a connection of its own: one that is kept may be to an agent that has ended

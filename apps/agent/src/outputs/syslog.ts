@@ -13,7 +13,6 @@ import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
 import { stat } from 'node:fs/promises'
 import { connect, isIP, isIPv6 } from 'node:net'
 import { hostname } from 'node:os'
-import { connect as connectTls } from 'node:tls'
 import * as v from 'valibot'
 import { ABORTED, orAborted } from '../pipeline/shutdown.js'
 import { messageOf, sentenceOf } from './message.js'
@@ -248,16 +247,17 @@ function overTcp({ protocol, host = '', port = PORTS[protocol], caFile }: Syslog
   const trusted = caFile === undefined ? {} : { ca: readCertificates(caFile) }
   const isTls = protocol === 'tls'
   return {
-    send: (messages, signal) =>
-      new Promise((resolve, reject) => {
+    async send(messages, signal) {
+      const tls = isTls ? await import('node:tls') : null
+      return new Promise((resolve, reject) => {
         const bytes = Buffer.concat(
           messages.flatMap(({ bytes }) => [Buffer.from(`${bytes.length} `, 'latin1'), bytes]),
         )
         const beganMillis = performance.now()
         let isWhole = false
         let last: NodeJS.Timeout | undefined
-        const socket = isTls
-          ? connectTls({ host, port, ...trusted, ...(isIP(host) === 0 ? { servername: host } : {}) })
+        const socket = tls
+          ? tls.connect({ host, port, ...trusted, ...(isIP(host) === 0 ? { servername: host } : {}) })
           : connect({ host, port })
         const fail = (why: string): void => {
           socket.destroy()
@@ -300,7 +300,8 @@ function overTcp({ protocol, host = '', port = PORTS[protocol], caFile }: Syslog
         // ignores what the server sends
         socket.resume()
         if (signal.aborted) onAbort()
-      }),
+      })
+    },
     close: () => undefined,
   }
 }

@@ -6,8 +6,6 @@
  * read for every attempt. Messages and errors contain no secret, nor the URL's query, credentials and secret path.
  */
 import { createHmac } from 'node:crypto'
-import { request as httpRequest } from 'node:http'
-import { request as httpsRequest } from 'node:https'
 import * as v from 'valibot'
 import type { AlertBatch } from '../spool/alert-log.js'
 import { type Message, oneByOne, sentenceOf } from './message.js'
@@ -332,18 +330,18 @@ interface Sender {
 }
 
 /** Resolves to the status. */
-function post(
+async function post(
   { shown, trusted, patienceMillis, signatureFile, headers: own }: Sender,
   { url, body, headers }: ReceiverRequest,
   signal: AbortSignal,
 ): Promise<string> {
+  const { request } = url.protocol === 'https:' ? await import('node:https') : await import('node:http')
   return new Promise((resolve, reject) => {
     const fail = (what: string): void => reject(new Error(`${shown}: ${what}`))
-    const send = url.protocol === 'https:' ? httpsRequest : httpRequest
     const bytes = Buffer.from(body)
     const signature =
       signatureFile === undefined ? {} : { 'x-hub-signature-256': signatureOf(bytes, signatureFile) }
-    const outgoing = send(
+    const outgoing = request(
       url,
       {
         method: 'POST',

@@ -1,6 +1,5 @@
 /** The agent's HTTP server: /metrics for Prometheus, /healthz for a supervisor (200 or 503), and the dashboard. */
 
-import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { OddFlowError } from '@oddflow/core'
 import type { ListenSettings } from '../config/settings.js'
@@ -35,6 +34,8 @@ export async function startServer(
   /** Answers what it knows of; false where it does not. */
   further: Dashboard = () => false,
 ): Promise<AgentServer> {
+  // http and what it imports take 10 ms to load
+  const { createServer } = await import('node:http')
   const answering = new WeakSet<Socket>()
   const server = createServer(
     {
