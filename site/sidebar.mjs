@@ -73,8 +73,8 @@ export const sidebar = [
   {
     text: 'Packages',
     collapsed: true,
-    items: ['core', 'linalg', 'capture', 'flows', 'detectors', 'evaluation', 'program'].map((name) =>
-      page(`packages/${name}/README.md`),
+    items: ['core', 'linalg', 'capture', 'flows', 'detectors', 'online', 'evaluation', 'program'].map(
+      (name) => page(`packages/${name}/README.md`),
     ),
   },
   { text: 'API', collapsed: true, items: apiPages() },

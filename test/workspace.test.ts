@@ -88,6 +88,7 @@ describe('the direction rule', () => {
     ['packages/linalg', '@oddflow/detectors'],
     ['packages/flows', '@oddflow/detectors'],
     ['packages/detectors', '@oddflow/flows'],
+    ['packages/detectors', '@oddflow/online'],
     ['packages/capture', '@oddflow/flows'],
     ['packages/evaluation', '@oddflow/capture'],
     ['packages/evaluation', 'oddflow'],

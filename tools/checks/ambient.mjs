@@ -6,7 +6,7 @@
  *     performance, crypto);
  *     (but for capture's clock of replays: it sets their pace, and no byte of what they give);
  *   - no `node:` import outside capture/src/node and program, so that every other package also runs in a browser.
- * In core, linalg and detectors, whose results end up in models and scores:
+ * In core, linalg, detectors and online, whose results end up in models and scores:
  *   - of Math only what IEEE 754 fixes to the last bit (sqrt, floor, …); exp and log are core's own, since
  *     Math.exp and its kin differ between processors. For the same reason no `**` but of two literals.
  *
@@ -21,7 +21,7 @@ const EXACT_MATH = new Set(
     ' ',
   ),
 )
-const INEXACT_PACKAGES = /^packages\/(?:core|linalg|detectors)\/src\//
+const INEXACT_PACKAGES = /^packages\/(?:core|linalg|detectors|online)\/src\//
 const NODE_ALLOWED = /^packages\/(?:capture\/src\/node|program\/src)\//
 const CLOCK_ALLOWED = 'packages/capture/src/node/machine-clock.ts'
 const BUILTIN = new Set(builtinModules)

@@ -6,7 +6,8 @@
 import { createHash, type KeyObject } from 'node:crypto'
 import { DeliverPolicy, DiscardPolicy, JetStreamApiError } from '@nats-io/jetstream'
 import { OddFlowError } from '@oddflow/core'
-import { decodeModelFile, learnedStateOf } from '@oddflow/detectors'
+import { decodeModelFile } from '@oddflow/detectors'
+import { learnedStateOf } from '@oddflow/online'
 import {
   decodeModelState,
   decodeOffer,

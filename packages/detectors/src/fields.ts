@@ -7,8 +7,10 @@
  */
 import { ArgumentError, type Matrix } from '@oddflow/core'
 
+/** Fields of an object, not checked yet. */
 export type Fields = Readonly<Record<string, unknown>>
 
+/** The fields of an object. Throws ArgumentError as all checks here do. */
 export function fieldsAt(value: unknown, field: string): Fields {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
     ? (value as Fields)
@@ -56,6 +58,7 @@ export function int32At(value: unknown, field: string, length?: number): Int32Ar
   return value
 }
 
+/** A finite number. */
 export function finiteAt(value: unknown, field: string): number {
   return typeof value === 'number' && Number.isFinite(value)
     ? value
@@ -87,6 +90,7 @@ export function sizeUpTo(value: number, high: number, field: string): void {
   if (!(value >= 1 && value <= high)) failField(field, `from 1 to ${high}`, value)
 }
 
+/** Throws ArgumentError with the field, and what was expected and found. */
 export function failField(field: string, expected: string, found: unknown): never {
   throw new ArgumentError(`${field}: expected ${expected}, found ${shownValue(found)}`, field)
 }

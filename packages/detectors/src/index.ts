@@ -64,11 +64,6 @@ export type { OcsvmParameters } from './detectors/ocsvm.js'
 export type { PcaParameters } from './detectors/pca.js'
 export { embedRows } from './embedding/embedding.js'
 export {
-  type EnsembleUpdate,
-  type GivenRows,
-  updateEnsemble,
-} from './ensemble/update-ensemble.js'
-export {
   type ColumnSurprises,
   createExplainer,
   type Explainer,
@@ -112,46 +107,6 @@ export type {
   SavedModel,
 } from './model-file/saved-model.js'
 export { encodeModelFile } from './model-file/saved-model.js'
-export {
-  createDriftMonitor,
-  DRIFT_BOUNDS,
-  type DriftChange,
-  type DriftMonitor,
-  type DriftReport,
-} from './online/drift.js'
-export {
-  checksumOf,
-  createJournallingUpdater,
-  type JournalHead,
-  type JournallingUpdater,
-  type JournalStep,
-  replayJournal,
-} from './online/journal.js'
-export type { ArrivalReport } from './online/learn-arrivals.js'
-export { learnedStateOf } from './online/learned-part.js'
-export type * from './online/learned-state.js'
-export {
-  type CheckedLearningOptions,
-  checkLearningOptions,
-  DEFAULT_GUARD,
-  DEFAULT_LEARNING,
-  type Forgetting,
-  type GuardBounds,
-  type LearningMethod,
-  type LearningOptions,
-  type NovelPolicy,
-  type SketchPolicy,
-} from './online/learning-options.js'
-export type { RoundReport } from './online/learning-round.js'
-export {
-  type ArriveOptions,
-  createLearningBudget,
-  createOnlineUpdater,
-  type LearningBudget,
-  type OnlineUpdater,
-  type OnlineUpdaterOptions,
-  type StepReport,
-} from './online/online-updater.js'
 export {
   DEFAULT_DETECTOR,
   type DetectorOptions,

@@ -2,7 +2,7 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { FormatError } from '@oddflow/core'
-import { decodeModelFile, learnedStateOf, type SavedModel } from '@oddflow/detectors'
+import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
 import { type ReadFileOptions, readFileBounded, writeFileWhole } from './files.js'
 import { FileError, inFile } from './messages.js'
 
@@ -83,12 +83,17 @@ export interface ModelFile {
   readonly sizeBytes: number
 }
 
-/** Reads a model file. Throws FileError or FormatError; the message begins with the file's name. */
-export function readModel(path: string): SavedModel {
-  return readModelFile(path).saved
+/**
+ * Reads a model file, with `check` as `decodeModelFile` has it. Throws FileError or FormatError; the message begins with
+ * the file's name.
+ */
+export function readModel(path: string, check?: (saved: SavedModel) => unknown): SavedModel {
+  return readModelFile(path, check === undefined ? {} : { check }).saved
 }
 
 interface ReadModelOptions extends Pick<ReadFileOptions, 'onlyRegular'> {
+  /** Checks more of the model, as of `decodeModelFile`. */
+  readonly check?: (saved: SavedModel) => unknown
   /** Whose signature the file must have beside it. */
   readonly publicKey?: KeyObject | null
   /** Signs the bytes that were read, once they are found to be a model. */
@@ -104,7 +109,7 @@ export function readModelFile(path: string, options: ReadModelOptions = {}): Mod
   })
   if (options.publicKey) checkSignature(path, bytes, options.publicKey)
   try {
-    const saved = decodeModelFile(bytes, learnedStateOf)
+    const saved = decodeModelFile(bytes, options.check)
     if (options.signWith) signModel(path, bytes, options.signWith)
     return { saved, sha256: createHash('sha256').update(bytes).digest('hex'), sizeBytes: bytes.length }
   } catch (error) {

@@ -10,8 +10,9 @@
 import { createHash, type KeyObject } from 'node:crypto'
 import { join } from 'node:path'
 import { checkSameContract, DataError, type FlowContract, FormatError, OddFlowError } from '@oddflow/core'
-import { decodeModelFile, learnedStateOf, novelRows } from '@oddflow/detectors'
+import { decodeModelFile, novelRows } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
+import { learnedStateOf } from '@oddflow/online'
 import {
   decodeOffer,
   type FleetTarget,

@@ -7,14 +7,13 @@
  */
 import { ArgumentError, DataError, type Matrix, matrixOf, plural } from '@oddflow/core'
 import {
-  createOnlineUpdater,
   decodeModelFile,
   encodeModelFile,
   novelRows,
   rememberedRows,
   type SavedModel,
-  updateEnsemble,
 } from '@oddflow/detectors'
+import { createOnlineUpdater, updateEnsemble } from '@oddflow/online'
 import { type DetectionLimit, findDetectionLimits, hashRows, limitSizeText } from '@oddflow/program'
 
 export interface AcceptJob {

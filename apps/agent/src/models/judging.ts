@@ -3,8 +3,9 @@
  * an updated model also has the trained one (`learned.frozen`), which judges beside it as its shadow.
  */
 import type { FlowContract } from '@oddflow/core'
-import { learnedStateOf, type SavedModel } from '@oddflow/detectors'
+import type { SavedModel } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
+import { learnedStateOf } from '@oddflow/online'
 import { createFlowJudge, deviceKeyOf, type FlowJudge, type Network, scoreRarity } from '@oddflow/program'
 import type { Alert } from '../alerts/alert.js'
 import { type AlertExplainer, createAlertExplainer, explainNothing } from '../alerts/eve.js'

@@ -1,5 +1,5 @@
 /**
- * An update of a model from rows of watched devices: a round of the online updater of @oddflow/detectors (docs/learning-on.md).
+ * An update of a model from rows of watched devices: a round of the online updater of @oddflow/online (docs/learning-on.md).
  *
  * The updater keeps one row in five for the threshold and learns the normal ones of the others. Its guard compares with the trained
  * model, which stays in the file, and undoes a round that makes too many novel rows normal. A row counts half after HALF_LIFE_ROWS
@@ -7,14 +7,13 @@
  */
 import { createHash } from 'node:crypto'
 import { matrixOf } from '@oddflow/core'
+import { decodeModelFile, encodeModelFile } from '@oddflow/detectors'
 import {
   createLearningBudget,
   createOnlineUpdater,
-  decodeModelFile,
-  encodeModelFile,
   type LearningOptions,
   learnedStateOf,
-} from '@oddflow/detectors'
+} from '@oddflow/online'
 import type { LearningSettings } from '../config/settings.js'
 import type { ModelManagerOptions } from './model-manager.js'
 import type { ModelScope, ScopeRegistry } from './model-scopes.js'

@@ -1,6 +1,7 @@
 /** Whose word counts, opened from the settings: one model for all, or a manager of models that are made here. */
 import { ContractMismatchError, checkSameContract, type FlowContract, featureDimension } from '@oddflow/core'
 import { flowSummaryContract } from '@oddflow/flows'
+import { learnedStateOf } from '@oddflow/online'
 import { inFile, type ModelFile, readModelFile, readPublicKey, UsageError } from '@oddflow/program'
 import type { AlertPipeline } from '../alerts/alert-pipeline.js'
 import { type AlertExplainer, createAlertExplainer } from '../alerts/eve.js'
@@ -73,12 +74,10 @@ export interface GivenModels {
 export function readModels(settings: Settings): GivenModels {
   const { model, models, modelKey } = settings
   const publicKey = modelKey === null ? null : readPublicKey(modelKey)
-  const base = model === null ? null : readModelFile(model, { onlyRegular: true, publicKey })
+  const options = { onlyRegular: true, publicKey, check: learnedStateOf }
+  const base = model === null ? null : readModelFile(model, options)
   const byScope = new Map(
-    Object.entries(models?.files ?? {}).map(([owner, file]) => [
-      owner,
-      readModelFile(file, { onlyRegular: true, publicKey }),
-    ]),
+    Object.entries(models?.files ?? {}).map(([owner, file]) => [owner, readModelFile(file, options)]),
   )
   const [first] = [...(base === null ? [] : [base]), ...byScope.values()]
   const contract = first?.saved.contract ?? contractOf((models as ModelsSettings).features)

@@ -17,15 +17,15 @@ import {
   shuffleInPlace,
   takeRows,
 } from '@oddflow/core'
+import type { SavedModel } from '@oddflow/detectors'
+import { extractMatrix, learnFeatureContract } from '@oddflow/flows'
 import {
   createDriftMonitor,
   createOnlineUpdater,
   type LearningOptions,
   type OnlineUpdater,
-  type SavedModel,
   type StepReport,
-} from '@oddflow/detectors'
-import { extractMatrix, learnFeatureContract } from '@oddflow/flows'
+} from '@oddflow/online'
 import { z } from 'zod'
 import { count, list, share, text } from '../files.js'
 import { fixed, markdownTable } from '../tables/table.js'

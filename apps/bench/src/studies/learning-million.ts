@@ -9,14 +9,8 @@ import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { createRng, type Matrix, matrixOf } from '@oddflow/core'
-import {
-  createOnlineUpdater,
-  type DetectorOptions,
-  encodeModelFile,
-  type LearningOptions,
-  type OnlineUpdater,
-  type SavedModel,
-} from '@oddflow/detectors'
+import { type DetectorOptions, encodeModelFile, type SavedModel } from '@oddflow/detectors'
+import { createOnlineUpdater, type LearningOptions, type OnlineUpdater } from '@oddflow/online'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { count, list, text } from '../files.js'

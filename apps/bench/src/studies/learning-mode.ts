@@ -7,7 +7,8 @@
  */
 import { join } from 'node:path'
 import { concatRows, createRng, type Matrix, type Rng, takeRows } from '@oddflow/core'
-import { createOnlineUpdater, type LearningOptions, type SavedModel } from '@oddflow/detectors'
+import type { SavedModel } from '@oddflow/detectors'
+import { createOnlineUpdater, type LearningOptions } from '@oddflow/online'
 import { z } from 'zod'
 import { count, share, text } from '../files.js'
 import { markdownTable } from '../tables/table.js'

@@ -10,12 +10,11 @@ import { createRng, type Matrix, takeRows } from '@oddflow/core'
 import {
   calibrateThreshold,
   checkParameters,
-  createOnlineUpdater,
   type DetectorOptions,
   fitDetector,
-  type LearningOptions,
   type SavedModel,
 } from '@oddflow/detectors'
+import { createOnlineUpdater, type LearningOptions } from '@oddflow/online'
 import { z } from 'zod'
 import { publishedRows } from '../datasets/load-repeat.js'
 import { count, list, share, text } from '../files.js'

@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path'
 import { concatRows, createRng, type Matrix, matrixOf, takeRows } from '@oddflow/core'
-import { createOnlineUpdater, type LearningOptions, type OnlineUpdater } from '@oddflow/detectors'
+import { createOnlineUpdater, type LearningOptions, type OnlineUpdater } from '@oddflow/online'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { count, list, share, text } from '../files.js'

@@ -3,7 +3,8 @@
  * --assume-normal` gives it, and stands beside a model of both. Ten updates follow each other as well.
  */
 import { join } from 'node:path'
-import { encodeModelFile, type SavedModel, updateEnsemble } from '@oddflow/detectors'
+import { encodeModelFile, type SavedModel } from '@oddflow/detectors'
+import { updateEnsemble } from '@oddflow/online'
 import { hashRows } from '@oddflow/program'
 import { z } from 'zod'
 import { count, share, text } from '../files.js'

@@ -1,6 +1,6 @@
 /** `oddflow drift MODEL CAPTURE…`: whether and how traffic has drifted from a model. */
 import { DataError, plural } from '@oddflow/core'
-import { createDriftMonitor, type DriftReport } from '@oddflow/detectors'
+import { createDriftMonitor, type DriftReport } from '@oddflow/online'
 import { createLineWriter, jsonLine, printable } from '@oddflow/program'
 import type { CaptureFlags } from '../flags.js'
 import { warn, warnOfBareRows, withProgress } from '../inputs.js'

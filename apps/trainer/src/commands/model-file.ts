@@ -19,13 +19,13 @@ import {
   detectorOptionsOf,
   encodeCHeader,
   exceedingSizes,
-  learnedStateOf,
   type ModelFact,
   modelSpaceNumbers,
   type ParameterSelection,
   type SavedModel,
   type Threshold,
 } from '@oddflow/detectors'
+import { learnedStateOf } from '@oddflow/online'
 import {
   checkWritable,
   createLineWriter,
@@ -246,7 +246,7 @@ export function percent(rate: number): string {
 
 /** `oddflow inspect MODEL`: what a model file holds, and what the model would notice. */
 export function inspect(path: string, options: { readonly format: 'text' | 'json' }): void {
-  const saved = readModel(path)
+  const saved = readModel(path, learnedStateOf)
   const limits = findDetectionLimits(saved)
   const out = createLineWriter()
   if (options.format === 'json') {
@@ -291,7 +291,7 @@ export function sign(models: readonly string[], { key }: { readonly key: string 
   const signWith = readPrivateKey(key)
   const out = createLineWriter(1)
   for (const model of models) {
-    readModelFile(model, { onlyRegular: true, signWith })
+    readModelFile(model, { onlyRegular: true, check: learnedStateOf, signWith })
     out.line(`${printable(signaturePath(model))}: signs ${printable(model)}`)
   }
   out.flush()

@@ -1,6 +1,7 @@
 /** `oddflow replay MODEL JOURNAL -o MODEL`: the steps of a journal again, all or the first of them. */
 import { FormatError, plural } from '@oddflow/core'
-import { encodeModelFile, replayJournal } from '@oddflow/detectors'
+import { encodeModelFile } from '@oddflow/detectors'
+import { learnedStateOf, replayJournal } from '@oddflow/online'
 import { inFile, jsonLine, printable, readFileBounded, readModel, writeFileWhole } from '@oddflow/program'
 import { checkModelOutput, tellingWriter } from '../output/verdict-lines.js'
 
@@ -16,7 +17,7 @@ const MAXIMUM_LINE_BYTES = 2 ** 28
 
 export function replay(modelPath: string, journalPath: string, options: ReplayCommandOptions): void {
   checkModelOutput(options.output, [journalPath, modelPath])
-  const saved = readModel(modelPath)
+  const saved = readModel(modelPath, learnedStateOf)
   const bytes = readFileBounded(journalPath, { maximumBytes: MAXIMUM_JOURNAL_BYTES })
   let steps = -1
   function* lines(): Generator<string> {

@@ -8,20 +8,19 @@ import {
   type Matrix,
   plural,
 } from '@oddflow/core'
+import { encodeModelFile, type SavedModel } from '@oddflow/detectors'
 import {
   createJournallingUpdater,
   createOnlineUpdater,
   DEFAULT_GUARD,
   DEFAULT_LEARNING,
-  encodeModelFile,
   type GuardBounds,
   type LearnedState,
   type LearningOptions,
   learnedStateOf,
   type RoundReport,
-  type SavedModel,
   updateEnsemble,
-} from '@oddflow/detectors'
+} from '@oddflow/online'
 import {
   checkWritable,
   fileError,

@@ -20,6 +20,7 @@ import {
 import { type ContinuousEnd, type FrameSource, openCapture, openContinuous } from '@oddflow/capture/node'
 import { ArgumentError, type PacketView, plural } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
+import { learnedStateOf } from '@oddflow/online'
 import { readModel, stopOnSignals, UsageError } from '@oddflow/program'
 import type { Progress } from '@oddflow/program/progress'
 import { CAPTURE_OPTIONS, type CaptureFlags, viewOfModel } from '../flags.js'
@@ -265,7 +266,7 @@ export function inputsUnderModel(
   const kind = inputKindOfAll(files)
   if (kind === 'rows') refuseCaptureOptions(options, CAPTURE_OPTIONS)
   const reading = readingFrom(options)
-  const saved = readModel(modelPath)
+  const saved = readModel(modelPath, learnedStateOf)
   const view = viewOfModel(options, saved.contract)
   return { kind, saved, inputs: captureInputs(files, options.continuous), reading: { ...reading, view } }
 }

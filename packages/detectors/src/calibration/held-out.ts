@@ -88,6 +88,7 @@ export function fillWithMedian(values: Float64Array): void {
 
 // ---- surprise curves
 
+/** How surprising each value of a view is: −log of its tail probability among held-out rows. */
 export interface SurpriseCurve {
   /** K × 2, K ≤ 64: a value and its surprise, both ascending. The tail begins after the last. */
   readonly body: Matrix

@@ -151,6 +151,7 @@ export interface SupportGuard {
   readonly support: TailFunction
 }
 
+/** A guard from a model, ready to score. */
 export function createSupportGuard({ squaredReaches, density, support }: SupportGuardModel): SupportGuard {
   return {
     weights: inverses(squaredReaches),

@@ -10,6 +10,7 @@
  */
 import { createMatrix, exp, log, type Matrix } from '@oddflow/core'
 
+/** The most rows of a tail table. */
 export const MAXIMUM_KNOTS = 65
 
 /** Keeps sums of logarithms finite. */

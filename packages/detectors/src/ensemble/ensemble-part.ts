@@ -25,6 +25,7 @@ export interface EnsemblePart {
 /** One curve for each view of a member (members.ts): two for hbos if rows have services, otherwise one. */
 export type EnsembleMember = MemberModel & { readonly surprises: readonly SurpriseCurve[] }
 
+/** What a member knows of its training rows, without its curves. */
 export type MemberModel = NearestMember | HbosMember | DetectorMember
 
 /**

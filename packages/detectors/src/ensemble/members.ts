@@ -92,6 +92,7 @@ interface RowCategories {
   readonly names: Float64Array
 }
 
+/** The category of each row, from a column of unscaled rows. */
 export function countCategories({ rows: n, cols, data }: Matrix, column: number): RowCategories {
   const counts = new Map<number, number>()
   for (let i = 0; i < n; i++) {

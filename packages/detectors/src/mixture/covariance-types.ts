@@ -21,6 +21,7 @@ interface MixtureBase {
   readonly means: Matrix
 }
 
+/** Gaussians with a variance for each dimension. */
 export interface DiagonalMixture extends MixtureBase {
   readonly covarianceType: 'diagonal'
   /** Length k·d, positive: reciprocals of standard deviations. */

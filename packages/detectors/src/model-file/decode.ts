@@ -25,7 +25,6 @@ import { DETECTORS, isDetectorName } from '../registry.js'
 import { decodeScaler } from '../scaler.js'
 import { checkSameFields } from '../table-checks.js'
 import {
-  CHECKSUM_DIGITS,
   CHECKSUM_OFFSET,
   FORMAT,
   FORMAT_VERSION,
@@ -37,6 +36,7 @@ import {
   refusePart,
   SCALER_KEY,
   SIGNATURE,
+  statedChecksum,
 } from './layout.js'
 import { checkAgreement, metadataValues } from './parts.js'
 import { checkProvenance, type SavedModel } from './saved-model.js'
@@ -104,9 +104,7 @@ function checkChecksum(bytes: Uint8Array): void {
       })
     }
   }
-  const found = Array.from(bytes.subarray(CHECKSUM_OFFSET, CHECKSUM_OFFSET + CHECKSUM_DIGITS), (code) =>
-    String.fromCharCode(code),
-  ).join('')
+  const found = statedChecksum(bytes)
   const expected = modelFileChecksum(bytes)
   if (found !== expected) {
     throw new FormatError(

@@ -59,6 +59,11 @@ export function modelFileChecksum(bytes: Uint8Array): string {
   return crc32(bytes.subarray(end), front).toString(16).padStart(CHECKSUM_DIGITS, '0')
 }
 
+/** The checksum that a file says it has. */
+export function statedChecksum(bytes: Uint8Array): string {
+  return String.fromCharCode(...bytes.subarray(CHECKSUM_OFFSET, CHECKSUM_OFFSET + CHECKSUM_DIGITS))
+}
+
 export interface ModelFileParts {
   /** Values that JSON can hold, by metadata key. */
   readonly metadata: Readonly<Record<string, unknown>>
@@ -73,10 +78,12 @@ export function matrixTensor({ rows, cols, data }: Matrix, precision: Precision 
     : { dtype: 'F64', shape, data }
 }
 
+/** A tensor of numbers for a model file. */
 export function vectorTensor(data: Float64Array): Tensor {
   return { dtype: 'F64', shape: [data.length], data }
 }
 
+/** A tensor of whole numbers for a model file. */
 export function int32Tensor(data: Int32Array): Tensor {
   return { dtype: 'I32', shape: [data.length], data }
 }

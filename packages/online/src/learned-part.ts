@@ -1,0 +1,454 @@
+/**
+ * The learned state in a model file: the metadata `learned`, and tensors whose names start with it.
+ *
+ * A detector keeps both as they are in the file. Reading checks everything: shapes against the model, numbers in the range for
+ * learning (learning-options.ts), statistics that rows could have made, whole counters, and the frozen model by its
+ * detector's check.
+ */
+import { ArgumentError, FormatError, type Matrix, type Tensor } from '@oddflow/core'
+import { checkModel, checkThreshold, DETECTORS, type LearnedPart, type SavedModel } from '@oddflow/detectors'
+import {
+  checkProvenance,
+  checkSameFields,
+  type Fields,
+  failField,
+  fieldsAt,
+  finiteAt,
+  int32Tensor,
+  ModelFileReader,
+  matrixAt,
+  matrixTensor,
+  numbersAt,
+  scaledWidth,
+  vectorTensor,
+  wholeAt,
+} from '@oddflow/detectors/parts'
+import { choleskyInto } from '@oddflow/linalg'
+import { reservoirCapacity } from './begin-learning.js'
+import { MAXIMUM_REFERENCE_ROWS } from './guard-update.js'
+import type { RowEntries } from './learn-arrivals.js'
+import {
+  type LearnedState,
+  type LearningCounters,
+  type LearningModel,
+  learningModel,
+  mixtureOfModel,
+  NO_COUNTERS,
+  regularisationOf,
+} from './learned-state.js'
+import {
+  areUpTo,
+  checkLearnableModel,
+  checkLearningOptions,
+  LARGEST_KEPT,
+  LARGEST_MASS,
+} from './learning-options.js'
+import { freshCapacity } from './learning-work.js'
+import { LEAST_SCALED_MASS, type MixtureStatistics, scatterSize } from './mixture-statistics.js'
+
+/**
+ * Checks that rows could have made the statistics of a mixture from a file.
+ *
+ * Masses are counts of rows, with a sum below 2⁵³. A scatter divided by its mass is a covariance: positive
+ * semi-definite up to rounding, and at most as large as learnable rows make it (learning-options.ts). Mass 0 has
+ * scatter 0.
+ */
+
+/** Rounding left in a direction without spread, as a share of the largest variance. */
+const ROUNDING = 1e-6
+
+function checkStatistics(
+  value: unknown,
+  field: string,
+  model: LearningModel,
+  filled: boolean,
+): MixtureStatistics {
+  const s = fieldsAt(value, field)
+  const { covarianceType, means: centres } = mixtureOfModel(model)
+  const { rows: k, cols: d } = centres
+  const size = scatterSize(covarianceType, d)
+  const masses = numbersAt(s.masses, `${field}.masses`)
+  const means = numbersUpTo(LARGEST_KEPT, s.means, `${field}.means`)
+  const scatters = numbersAt(s.scatters, `${field}.scatters`)
+  if (masses.length !== k) failField(`${field}.masses`, `${k} numbers, one per component`, masses.length)
+  if (means.length !== k * d) failField(`${field}.means`, `${k * d} numbers`, means.length)
+  if (scatters.length !== k * size) failField(`${field}.scatters`, `${k * size} numbers`, scatters.length)
+  let total = 0
+  for (const mass of masses) total += rowsAt(mass, `${field}.masses`)
+  rowsAt(total, `${field}.masses`)
+  if (filled && !(total > 0)) failField(`${field}.masses`, 'a positive sum', total)
+  const statistics: MixtureStatistics = { covarianceType, d, masses, means, scatters }
+  for (let j = 0; j < k; j++) checkScatter(statistics, j, regularisationOf(model), `${field}.scatters`)
+  return statistics
+}
+
+function checkScatter(
+  { d, covarianceType, masses, scatters }: MixtureStatistics,
+  j: number,
+  regularisation: number,
+  field: string,
+): void {
+  const size = scatterSize(covarianceType, d)
+  const mass = masses[j]!
+  const covariance = scatters.slice(j * size, (j + 1) * size)
+  let largest = 0
+  covariance.forEach((scatter, at) => {
+    const row = Math.floor(at / d)
+    const col = at % d
+    if (size !== d && col > row && scatter !== 0) failField(field, 'zeros above the diagonal', scatter)
+    if (size === d || row === col) notNegative(scatter, field)
+    if (mass === 0 && scatter !== 0) failField(field, 'zeros where there is no mass', scatter)
+    if (mass === 0) return
+    covariance[at] = scatter / mass
+    if (!(Math.abs(covariance[at]!) <= 4 * LARGEST_KEPT * LARGEST_KEPT)) {
+      failField(field, 'at most the scatter that learnable rows can have', scatter)
+    }
+    if (size === d || row === col) largest = Math.max(largest, covariance[at]!)
+  })
+  // of less mass the last digits are not there
+  if (size === d || mass < LEAST_SCALED_MASS) return
+  for (let a = 0; a < d; a++) covariance[a * d + a]! += ROUNDING * largest + regularisation + Number.MIN_VALUE
+  if (!choleskyInto(covariance, 0, d, covariance, 0)) {
+    failField(field, 'positive semi-definite matrices', `another for component ${j}`)
+  }
+}
+
+/** A Float64Array of numbers of up to that size. */
+function numbersUpTo(most: number, value: unknown, field: string): Float64Array {
+  const numbers = numbersAt(value, field)
+  if (!areUpTo(most, numbers)) {
+    failField(
+      field,
+      `numbers of up to ${most}`,
+      numbers.find((number) => Math.abs(number) > most),
+    )
+  }
+  return numbers
+}
+
+/** A number that rows are counted with. */
+function rowsAt(value: unknown, field: string): number {
+  const number = notNegative(value, field)
+  return number <= LARGEST_MASS ? number : failField(field, `at most ${LARGEST_MASS} rows`, number)
+}
+
+function notNegative(value: unknown, field: string): number {
+  const number = finiteAt(value, field)
+  return number >= 0 ? number : failField(field, 'numbers of 0 or more', number)
+}
+
+const FROZEN = 'learned.frozen.'
+
+/** Limit of counters, with room to continue counting. */
+const MOST_COUNTED = 2 ** 52
+/** Of a shift of log-densities. */
+const LARGEST_SHIFT = 1e150
+/** Limit for a number drawn from N(0, 1); no float64 draw is beyond 40. */
+const LARGEST_NORMAL = 100
+
+export function encodeLearned(state: LearnedState): LearnedPart {
+  const { frozen, statistics, base } = state
+  const { detector } = frozen
+  const inside = DETECTORS[detector.kind].encode(detector)
+  const tensors: Record<string, Tensor> = {
+    'learned.calibration': matrixTensor(state.calibration),
+    'learned.doubtful': matrixTensor(state.doubtful),
+    'learned.fresh': matrixTensor(state.fresh),
+    'learned.held': matrixTensor(state.held.rows),
+    'learned.heldPeriods': vectorTensor(state.held.numbers),
+    'learned.knownNormal': matrixTensor(state.knownNormal),
+    'learned.knownNovel': matrixTensor(state.knownNovel),
+    'learned.origins': int32Tensor(state.origins),
+    'learned.reservoir': matrixTensor(state.reservoir.rows),
+    'learned.reservoirWeights': vectorTensor(state.reservoir.numbers),
+    ...encodeStatistics('learned.statistics', statistics),
+    ...encodeStatistics('learned.base', base),
+  }
+  if (state.random !== null) tensors['learned.random'] = matrixTensor(state.random)
+  for (const [name, tensor] of Object.entries(inside.tensors)) tensors[`${FROZEN}${name}`] = tensor
+  return {
+    metadata: {
+      version: state.version,
+      options: state.options,
+      seed: state.seed,
+      counters: state.counters,
+      unseenRows: state.unseenRows,
+      densityShift: state.densityShift,
+      reservoirSeen: state.reservoirSeen,
+      frozen: {
+        parameters: detector.parameters,
+        fitReport: detector.fitReport,
+        threshold: frozen.threshold,
+        ...inside.metadata,
+      },
+    },
+    tensors,
+  }
+}
+
+function encodeStatistics(
+  name: string,
+  { d, masses, means, scatters }: MixtureStatistics,
+): Record<string, Tensor> {
+  const k = masses.length
+  const shape = scatters.length === k * d ? [k, d] : [k, d, d]
+  return {
+    [`${name}.masses`]: vectorTensor(masses),
+    [`${name}.means`]: { dtype: 'F64', shape: [k, d], data: means },
+    [`${name}.scatters`]: { dtype: 'F64', shape, data: scatters },
+  }
+}
+
+/**
+ * The learned state of an updated model; undefined for a model without updates. Throws ArgumentError or FormatError for
+ * a state that updates could not have made; their `field` starts with `learned` or `provenance`.
+ */
+export function learnedStateOf({ detector, learned, provenance }: SavedModel): LearnedState | undefined {
+  if (learned === undefined) return undefined
+  const file = ModelFileReader.of({ metadata: new Map(), tensors: new Map(Object.entries(learned.tensors)) })
+  const state = decodeLearned(learned.metadata, file, learningModel(detector))
+  file.refuseOthers()
+  checkSameFields(learned.metadata, encodeLearned(state).metadata, 'learned')
+  // the searched values are those of the trained model
+  checkProvenance(provenance, state.frozen.detector.parameters, false)
+  return state
+}
+
+/** The checked state of `model`. Reads each of its tensors. */
+function decodeLearned(head: Fields, file: ModelFileReader, model: LearningModel): LearnedState {
+  const frozenHead = fieldsAt(head.frozen, 'learned.frozen')
+  const { covarianceType } = mixtureOfModel(model)
+  const entries = (rows: string, numbers: string): RowEntries => ({
+    rows: file.matrix(rows),
+    numbers: file.vector(numbers),
+  })
+  const statistics = (name: string): Fields => {
+    const means = file.matrix(`${name}.means`)
+    const { rows: k, cols: d } = means
+    return {
+      covarianceType,
+      d,
+      masses: file.vector(`${name}.masses`),
+      means: means.data,
+      scatters: file.shaped(`${name}.scatters`, covarianceType === 'full' ? [k, d, d] : [k, d]),
+    }
+  }
+  const parameters = fieldsAt(frozenHead.parameters, 'learned.frozen.parameters')
+  const inside = file.within(FROZEN, frozenHead)
+  const decodeFrozen = (): Fields => {
+    try {
+      return DETECTORS[model.kind].decode(inside, parameters)
+    } catch (error) {
+      throw prefixed(error)
+    }
+  }
+  const value = {
+    ...head,
+    statistics: statistics('learned.statistics'),
+    base: statistics('learned.base'),
+    random: file.has('learned.random') ? file.matrix('learned.random') : null,
+    origins: file.int32('learned.origins'),
+    reservoir: entries('learned.reservoir', 'learned.reservoirWeights'),
+    held: entries('learned.held', 'learned.heldPeriods'),
+    calibration: file.matrix('learned.calibration'),
+    doubtful: file.matrix('learned.doubtful'),
+    fresh: file.matrix('learned.fresh'),
+    knownNormal: file.matrix('learned.knownNormal'),
+    knownNovel: file.matrix('learned.knownNovel'),
+    frozen: {
+      detector: {
+        kind: model.kind,
+        parameters,
+        // the scaler never changes
+        scaler: model.scaler,
+        ...decodeFrozen(),
+        fitReport: frozenHead.fitReport,
+      },
+      threshold: frozenHead.threshold,
+    },
+  }
+  return checkLearned(value, model)
+}
+
+/** Throws ArgumentError or FormatError whose field starts with `learned`. */
+function checkLearned(s: Fields, model: LearningModel): LearnedState {
+  checkLearnableModel(model)
+  if (s.version !== 1) failField('learned.version', '1', s.version)
+  const options = checkOptions(s.options)
+  checkSameFields(s.options, options, 'learned.options')
+  const frozen = checkFrozen(s.frozen, model)
+  const D = scaledWidth(model.scaler, model.fitReport.dimension)
+  const reservoirSeen = countAt(s.reservoirSeen, 'learned.reservoirSeen')
+  const capacity = reservoirCapacity(options.reservoirRows)
+  const reservoir = checkEntries(s.reservoir, 'learned.reservoir', 'learned.reservoirWeights', D, capacity)
+  for (const weight of reservoir.numbers) {
+    if (!(weight > 0)) failField('learned.reservoirWeights', 'positive numbers', weight)
+    rowsAt(weight, 'learned.reservoirWeights')
+  }
+  const held = checkEntries(s.held, 'learned.held', 'learned.heldPeriods', D, options.heldRows)
+  for (const period of held.numbers) wholeAt(period, 'learned.heldPeriods')
+  const rows = (name: 'calibration' | 'doubtful' | 'fresh' | 'knownNormal' | 'knownNovel', most: number) =>
+    checkRows(s[name], `learned.${name}`, D, most)
+  const seed = wholeAt(s.seed, 'learned.seed')
+  const densityShift = finiteAt(s.densityShift, 'learned.densityShift')
+  if (Math.abs(densityShift) > LARGEST_SHIFT) {
+    failField('learned.densityShift', `a size of up to ${LARGEST_SHIFT}`, densityShift)
+  }
+  const knownNormal = rows('knownNormal', MAXIMUM_REFERENCE_ROWS)
+  const knownNovel = rows('knownNovel', MAXIMUM_REFERENCE_ROWS)
+  if (options.guard !== null && knownNormal.rows + knownNovel.rows === 0) {
+    failField('learned.knownNormal', 'known rows, normal or novel, where there is a guard', 'none')
+  }
+  return {
+    version: 1,
+    options,
+    seed,
+    counters: checkCounters(s.counters),
+    statistics: checkStatistics(s.statistics, 'learned.statistics', model, true),
+    base: checkStatistics(s.base, 'learned.base', model, false),
+    unseenRows: rowsAt(s.unseenRows, 'learned.unseenRows'),
+    densityShift,
+    random: checkRandom(s.random, model),
+    origins: checkOrigins(s.origins, model, frozen.detector),
+    reservoir,
+    reservoirSeen,
+    calibration: rows('calibration', options.calibrationRows),
+    doubtful: rows('doubtful', options.calibrationRows),
+    fresh: rows('fresh', freshCapacity(options)),
+    held,
+    knownNormal,
+    knownNovel,
+    frozen,
+  }
+}
+
+function checkOptions(value: unknown): LearnedState['options'] {
+  try {
+    return checkLearningOptions(value as object)
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error
+    const field = (error.field ?? 'learning').replace(/^learning/, 'learned.options')
+    throw new ArgumentError(`${field}: ${error.detail}`, field)
+  }
+}
+
+function checkFrozen(value: unknown, model: LearningModel): LearnedState['frozen'] {
+  const f = fieldsAt(value, 'learned.frozen')
+  let detector: LearningModel
+  try {
+    detector = learningModel(checkModel(f.detector))
+    checkLearnableModel(detector)
+  } catch (error) {
+    throw prefixed(error)
+  }
+  if (detector.kind !== model.kind) failField('learned.frozen.kind', model.kind, detector.kind)
+  if (detector.fitReport.dimension !== model.fitReport.dimension) {
+    failField(
+      'learned.frozen.fitReport',
+      `${model.fitReport.dimension} columns`,
+      detector.fitReport.dimension,
+    )
+  }
+  if (mixtureOfModel(detector).covarianceType !== mixtureOfModel(model).covarianceType) {
+    failField(
+      'learned.frozen.mixture',
+      mixtureOfModel(model).covarianceType,
+      mixtureOfModel(detector).covarianceType,
+    )
+  }
+  if ('embedding' in detector && 'embedding' in model) {
+    if ((detector.supportGuard === null) !== (model.supportGuard === null)) {
+      failField('learned.frozen.supportGuard', 'a guard where the model has one', 'otherwise')
+    }
+  }
+  try {
+    return { detector, threshold: checkThreshold(f.threshold) }
+  } catch (error) {
+    throw prefixed(error)
+  }
+}
+
+/** A check's error about the inner model, with the field's full path. */
+function prefixed(error: unknown): unknown {
+  if (!(error instanceof ArgumentError || error instanceof FormatError)) return error
+  const said = error.field ?? 'parameters'
+  const field = said.startsWith(FROZEN) ? said : `${FROZEN}${said}`
+  return new ArgumentError(`${field}: ${error.detail}`, field)
+}
+
+function checkRandom(value: unknown, model: LearningModel): Matrix | null {
+  if (!('embedding' in model) || model.embedding.kind !== 'kjl') {
+    if (value !== null) failField('learned.random', 'none without KJL', value)
+    return null
+  }
+  const random = matrixAt(value, 'learned.random')
+  const { projection } = model.embedding
+  if (random.rows !== projection.rows || random.cols !== projection.cols) {
+    failField('learned.random', `${projection.rows} × ${projection.cols}`, `${random.rows} × ${random.cols}`)
+  }
+  numbersUpTo(LARGEST_NORMAL, random.data, 'learned.random')
+  for (let r = 0; r < random.rows; r++) {
+    const row = random.data.subarray(r * random.cols, (r + 1) * random.cols)
+    if (row.every((number) => number === 0))
+      failField('learned.random', 'rows that are not all 0', `row ${r}`)
+  }
+  return random
+}
+
+function checkOrigins(value: unknown, model: LearningModel, frozen: LearningModel): Int32Array {
+  if (!(value instanceof Int32Array)) return failField('learned.origins', 'an Int32Array', value)
+  const landmarks = (of: LearningModel) => ('embedding' in of ? of.embedding.landmarks.rows : 0)
+  if (value.length !== landmarks(model)) {
+    failField('learned.origins', `${landmarks(model)} numbers, one per landmark`, value.length)
+  }
+  const most = landmarks(frozen)
+  const used = new Set<number>()
+  for (const origin of value) {
+    if (origin === -1) continue
+    if (origin < 0 || origin >= most || used.has(origin)) {
+      failField('learned.origins', `−1, or different numbers below ${most}`, origin)
+    }
+    used.add(origin)
+  }
+  return value
+}
+
+function checkEntries(
+  value: unknown,
+  field: string,
+  numbersField: string,
+  width: number,
+  most: number,
+): RowEntries {
+  const e = fieldsAt(value, field)
+  const rows = checkRows(e.rows, field, width, most)
+  const numbers = numbersAt(e.numbers, numbersField)
+  if (numbers.length !== rows.rows)
+    failField(numbersField, `${rows.rows} numbers, one per row`, numbers.length)
+  return { rows, numbers }
+}
+
+function checkRows(value: unknown, field: string, width: number, most: number): Matrix {
+  const rows = matrixAt(value, field)
+  if (rows.cols !== width) failField(field, `${width} columns`, rows.cols)
+  if (rows.rows > most) failField(field, `at most ${most} rows`, rows.rows)
+  numbersUpTo(LARGEST_KEPT, rows.data, field)
+  return rows
+}
+
+function checkCounters(value: unknown): LearningCounters {
+  const given = fieldsAt(value, 'learned.counters')
+  const counters = Object.fromEntries(
+    Object.keys(NO_COUNTERS).map((key) => {
+      // a period is any number that the caller chose
+      const countOf = key === 'lastPeriod' ? wholeAt : countAt
+      return [key, countOf(given[key], `learned.counters.${key}`)]
+    }),
+  )
+  return counters as unknown as LearningCounters
+}
+
+function countAt(value: unknown, field: string): number {
+  const count = wholeAt(value, field)
+  return count <= MOST_COUNTED ? count : failField(field, `at most ${MOST_COUNTED}`, count)
+}

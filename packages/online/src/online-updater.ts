@@ -1,0 +1,330 @@
+/**
+ * OnlineUpdater: updates a model with arriving rows, in batches of any size; the model can be read at any time. A round
+ * ends after a fixed number of rows (learning-round.ts). One that the guard refuses, or whose sums overflow, is undone
+ * with its batches. The same calls on the same model give the same bytes on every machine. An updater is mutable and
+ * serves one caller.
+ */
+
+import {
+  ArgumentError,
+  asMatrix,
+  checkFinite,
+  createRng,
+  type Matrix,
+  type MatrixLike,
+  sampleWithoutReplacement,
+  takeRows,
+} from '@oddflow/core'
+import type { SavedModel, Threshold } from '@oddflow/detectors'
+import { scaleRows } from '@oddflow/detectors/parts'
+import { beginLearning, reservoirCapacity } from './begin-learning.js'
+import {
+  type ArrivalCounts,
+  type ArrivalReport,
+  NONE_COUNTED,
+  RowBuffer,
+  type RowEntries,
+  takeArrivals,
+} from './learn-arrivals.js'
+import { encodeLearned, learnedStateOf } from './learned-part.js'
+import {
+  type LearnedState,
+  type LearningCounters,
+  type LearningModel,
+  learningModel,
+  mixtureOfModel,
+  spaceOfModel,
+} from './learned-state.js'
+import {
+  type CheckedLearningOptions,
+  checkLearnable,
+  checkLearnableModel,
+  checkLearningOptions,
+  type LearningOptions,
+} from './learning-options.js'
+import { convergeRound, endRound, type RoundReport } from './learning-round.js'
+import { freshCapacity, LearningWork } from './learning-work.js'
+import { addPoints, copyStatistics, createMixtureEvaluator } from './mixture-statistics.js'
+
+/**
+ * LearningBudget: how many rows one device may teach in an hour; further rows are judged but not learned. Hours follow
+ * the rows' own times, so a replay decides the same. At most `maximumDevices` are remembered; the one silent for
+ * longest is forgotten first.
+ */
+
+export interface LearningBudget {
+  /** Whether one more row of this device at this time may be learned; counts it if so. */
+  take(device: string, timeMicros: number): boolean
+  /** Rows that were refused so far. */
+  readonly refused: number
+}
+
+const HOUR_MICROS = 3_600_000_000
+
+/** A bound on the rows that each device may teach in an hour. Throws ArgumentError for options out of range. */
+export function createLearningBudget(rowsPerHour: number, maximumDevices = 10_000): LearningBudget {
+  for (const [name, value] of Object.entries({ rowsPerHour, maximumDevices })) {
+    if (!Number.isSafeInteger(value) || value < 1) {
+      throw new ArgumentError(`${name}: expected a whole number of 1 or more, found ${value}`, name)
+    }
+  }
+  const devices = new Map<string, { hour: number; rows: number }>()
+  let refused = 0
+  return {
+    take(device, timeMicros) {
+      const hour = Math.floor(timeMicros / HOUR_MICROS)
+      const known = devices.get(device)
+      // a time that goes back opens no new hour
+      const entry = known === undefined ? { hour, rows: 0 } : known
+      if (hour > entry.hour) {
+        entry.hour = hour
+        entry.rows = 0
+      }
+      devices.delete(device)
+      devices.set(device, entry)
+      if (devices.size > maximumDevices) devices.delete(devices.keys().next().value as string)
+      if (entry.rows >= rowsPerHour) {
+        refused++
+        return false
+      }
+      entry.rows++
+      return true
+    },
+    get refused() {
+      return refused
+    },
+  }
+}
+
+/**
+ * Adapts a learned state to other options by shrinking buffers that became smaller.
+ *
+ * Rows of the reservoir are part of the mixture. So those that leave it move to the base with their weight, as replaced
+ * rows do. A random sample stays, because the reservoir is a random sample. Other buffers keep their newest rows.
+ */
+
+function reopenLearning(
+  before: LearnedState,
+  model: LearningModel,
+  options: CheckedLearningOptions,
+): LearnedState {
+  const newest = (entries: RowEntries, capacity: number): RowEntries =>
+    new RowBuffer(entries.rows.cols, capacity, entries).entries()
+  const newestRows = (rows: Matrix, capacity: number): Matrix =>
+    newest({ rows, numbers: new Float64Array(rows.rows) }, capacity).rows
+  const capacity = reservoirCapacity(options.reservoirRows)
+  const state: LearnedState = {
+    ...before,
+    options,
+    calibration: newestRows(before.calibration, options.calibrationRows),
+    doubtful: newestRows(before.doubtful, options.calibrationRows),
+    fresh: newestRows(before.fresh, freshCapacity(options)),
+    held: newest(before.held, options.heldRows),
+  }
+  const { rows, numbers } = before.reservoir
+  if (rows.rows <= capacity) return state
+  const rng = createRng(before.seed).fork(`smaller reservoir ${before.counters.batches}`)
+  const stays = sampleWithoutReplacement(rows.rows, capacity, rng).sort()
+  const staying = new Set(stays)
+  const leaves = Array.from(numbers.keys()).filter((i) => !staying.has(i))
+  const base = copyStatistics(before.base)
+  const space = spaceOfModel(model)
+  const leaving = takeRows(rows, leaves)
+  const points = new Float64Array(leaving.rows * space.d)
+  space.locate(leaving.data, 0, leaving.rows, points, 0)
+  const weights = Float64Array.from(leaves, (i) => numbers[i]!)
+  addPoints(createMixtureEvaluator(mixtureOfModel(model)), base, { count: leaving.rows, points, weights }, 0)
+  const kept = { rows: takeRows(rows, stays), numbers: Float64Array.from(stays, (i) => numbers[i]!) }
+  return { ...state, base, reservoir: kept }
+}
+
+const COUNTED = Object.keys(NONE_COUNTED) as (keyof ArrivalCounts)[]
+
+/** Options of `createOnlineUpdater`. */
+export interface OnlineUpdaterOptions {
+  /** How to learn. A model that was updated before keeps its options except those given here. */
+  readonly learning?: LearningOptions
+  /** Seed, for a model that was not updated before; default 1. */
+  readonly seed?: number
+  /** The training rows (n × D), for a model that was not updated before. */
+  readonly trainingRows?: Matrix | MatrixLike
+  /** Rows (n × D) that must stay novel, for a model that was not updated before. */
+  readonly knownNovel?: Matrix | MatrixLike
+}
+
+/** Options of rows that arrive at an updater. */
+export interface ArriveOptions {
+  /** Learns every row as normal, even if the model finds it novel; default false. */
+  readonly assumeNormal?: boolean
+  /** A number for the time of the rows (a day, a file); default the previous one. */
+  readonly period?: number
+}
+
+/** What became of the rows of one call, and of the rounds that ended. */
+export interface StepReport extends ArrivalReport {
+  /** Reports of the rounds that ended; the last one's model is in force. */
+  readonly rounds: readonly RoundReport[]
+}
+
+/** Updates a model with rows as they arrive. */
+export interface OnlineUpdater {
+  /**
+   * Takes n × D rows, unscaled. The scores in the report are those before learning. Rows that are too large to learn
+   * (learning-options.ts) are discarded.
+   */
+  arrive(rows: Matrix | MatrixLike, options?: ArriveOptions): StepReport
+  /** Ends the current round; null if no row came since the last one. */
+  endRound(): RoundReport | null
+  /** The present model, also within a round. */
+  readonly detector: LearningModel
+  readonly threshold: Threshold
+  readonly counters: LearningCounters
+  /** The learned state as of the end of the last round. */
+  readonly state: LearnedState
+  /** The model with its learned state, as of the end of the last round. */
+  saved(): SavedModel
+}
+
+/**
+ * Throws ArgumentError for a detector that cannot be updated or whose numbers are too large, for invalid options, and
+ * for training or known-novel rows that are too large to learn.
+ */
+export function createOnlineUpdater(saved: SavedModel, given: OnlineUpdaterOptions = {}): OnlineUpdater {
+  const model = learningModel(saved.detector)
+  checkLearnableModel(model)
+  const first = firstState(saved, model, given)
+  const { options } = first
+  let state = first
+  let committed: SavedModel = { ...saved, learned: encodeLearned(first) }
+  let work = new LearningWork(model, saved.threshold, first)
+
+  const finishRound = (): RoundReport => {
+    const rng = createRng(work.seed).fork(`round ${work.counters.rounds + 1} batch ${work.counters.batches}`)
+    const report = endRound(work, rng)
+    if (!report.refused) {
+      state = work.close()
+      committed = {
+        ...committed,
+        detector: work.model,
+        threshold: work.threshold,
+        learned: encodeLearned(state),
+      }
+      return report
+    }
+    // the counters continue; everything else is restored
+    const { learnt, componentsAdded, componentsRemoved, componentsMerged, sketchUpdates } = state.counters
+    const counters: LearningCounters = {
+      ...work.counters,
+      ...{ learnt, componentsAdded, componentsRemoved, componentsMerged, sketchUpdates },
+      refused: work.counters.refused + work.counters.learnt - learnt,
+      refusedRounds: work.counters.refusedRounds + 1,
+    }
+    state = { ...state, counters }
+    committed = { ...committed, learned: encodeLearned(state) }
+    work = new LearningWork(committed.detector as LearningModel, committed.threshold, state)
+    return report
+  }
+
+  return {
+    arrive(rows, { assumeNormal = false, period } = {}) {
+      const matrix = scaledRows(model, rows, 'rows')
+      const when = period ?? work.counters.lastPeriod
+      if (!Number.isSafeInteger(when) || when < 0) {
+        throw new ArgumentError(`period: expected a whole number of 0 or more, found ${when}`, 'period')
+      }
+      const rng = createRng(work.seed).fork(`batch ${work.counters.batches}`)
+      work.counters.batches++
+      const total = {
+        scores: new Float64Array(matrix.rows),
+        novel: new Uint8Array(matrix.rows),
+        ...NONE_COUNTED,
+      }
+      const rounds: RoundReport[] = []
+      const { cols } = matrix
+      // no more at a time than a round has
+      for (let i = 0; i < matrix.rows; ) {
+        const count = Math.min(matrix.rows - i, options.roundRows - work.roundArrivals)
+        const data = matrix.data.slice(i * cols, (i + count) * cols)
+        const part = takeArrivals(work, data, count, { assumeNormal, period: when }, rng)
+        total.scores.set(part.scores, i)
+        total.novel.set(part.novel, i)
+        for (const key of COUNTED) total[key] += part[key]
+        i += count
+        if (work.roundArrivals >= options.roundRows) rounds.push(finishRound())
+        else if (options.method === 2) work.attempt(() => convergeRound(work))
+      }
+      return { ...total, rounds }
+    },
+    endRound() {
+      return work.roundArrivals === 0 ? null : finishRound()
+    },
+    get detector() {
+      return work.model
+    },
+    get threshold() {
+      return work.threshold
+    },
+    get counters() {
+      return { ...work.counters }
+    },
+    get state() {
+      return state
+    },
+    saved() {
+      return committed
+    },
+  }
+}
+
+/** The state with which learning starts or continues. */
+function firstState(saved: SavedModel, model: LearningModel, given: OnlineUpdaterOptions): LearnedState {
+  const { seed = 1, trainingRows, knownNovel } = given
+  const before = learnedStateOf(saved)
+  if (before !== undefined) {
+    for (const key of ['seed', 'trainingRows', 'knownNovel'] as const) {
+      if (given[key] !== undefined) {
+        throw new ArgumentError(`${key}: the model was updated before and keeps its own`, key)
+      }
+    }
+  }
+  const options = checkLearningOptions({ ...before?.options, ...given.learning })
+  const learnable = (rows: Matrix | MatrixLike | undefined, name: string): Matrix | null => {
+    if (rows === undefined) return null
+    const matrix = scaledRows(model, rows, name)
+    checkLearnable(matrix, name)
+    return matrix
+  }
+  const first =
+    before === undefined
+      ? beginLearning(saved, {
+          options,
+          seed,
+          trainingRows: learnable(trainingRows, 'trainingRows'),
+          knownNovel: learnable(knownNovel, 'knownNovel'),
+        })
+      : reopenLearning(before, model, options)
+  if (options.guard !== null && first.knownNormal.rows + first.knownNovel.rows === 0) {
+    throw new ArgumentError(
+      'learning.guard: no rows are known that a round could be judged by; give knownNovel, or guard: null',
+      'learning.guard',
+    )
+  }
+  return first
+}
+
+function scaledRows(
+  { scaler, fitReport: { dimension } }: LearningModel,
+  rows: Matrix | MatrixLike,
+  name: string,
+): Matrix {
+  const matrix = asMatrix(rows)
+  if (matrix.cols !== dimension && matrix.rows > 0) {
+    throw new ArgumentError(
+      `${name}: expected ${dimension} columns as in training, found ${matrix.cols}`,
+      name,
+    )
+  }
+  checkFinite(matrix, name)
+  // −0 becomes 0 in a journal, but the reservoir would keep it
+  return scaleRows(scaler, { ...matrix, data: matrix.data.map((value) => value + 0) })
+}
