@@ -247,7 +247,7 @@ describe('random traffic', () => {
         expect(counters.dropped['after-close'] ?? 0).toBe(dropped)
         expect(counters.packetsInFlows + dropped).toBe(packets.length)
       }),
-      { numRuns: 400 },
+      { numRuns: sampleCount(400, 0.25) },
     )
   })
 
@@ -273,7 +273,7 @@ describe('random traffic', () => {
           extractor.finish()
           expect(inOrder(swept)).toEqual(inOrder(streamed.records))
         }),
-        { numRuns: 200 },
+        { numRuns: sampleCount(200, 0.25) },
       )
     },
   )

@@ -172,7 +172,7 @@ describe('steps', () => {
           })
         }
       }),
-      { numRuns: 200 },
+      { numRuns: sampleCount(200, 0.25) },
     )
   })
 
@@ -201,7 +201,7 @@ describe('steps', () => {
         extractor.finish()
         expect(inOrder(live)).toEqual(inOrder(extract(batchesOf(packets), split).records))
       }),
-      { numRuns: 200 },
+      { numRuns: sampleCount(200, 0.25) },
     )
   })
 })

@@ -250,7 +250,7 @@ describe.each<[string, DetectorOptions, boolean]>([
     timeout: 120_000,
   }, () => {
     let refused = 0
-    const chosen = sampleOf(changes, 0.2)
+    const chosen = sampleOf(changes)
     for (const [what, forge] of chosen) {
       let saved: SavedModel
       try {

@@ -147,11 +147,17 @@ async function expectTcpdumpsCounts(file: string, filters: readonly string[]): P
 }
 
 describe.skipIf(noTcpdump || sharedMissing)('the same packets as tcpdump', () => {
-  it.each(FILES)('%s', async (file) => {
+  const pairs = FILES.flatMap((file) => {
     // tcpdump refuses arp and ether on raw IP
     const filters = file.includes('/link/')
       ? FILTERS.filter((filter) => !filter.includes('arp'))
       : [...FILTERS, ...ETHERNET_FILTERS]
+    return filters.map((filter) => ({ file, filter }))
+  })
+  const tried = sampleOf(pairs, 0.3)
+  it.each(FILES)('%s', async (file) => {
+    const filters = tried.filter((pair) => pair.file === file).map(({ filter }) => filter)
+    expect(filters.length).toBeGreaterThan(5)
     await expectTcpdumpsCounts(file, filters)
   })
 })

@@ -164,7 +164,7 @@ function lowerBound(sorted: Float64Array, s: number, inclusive = false): number 
 // 60 seeds, because one forest's area varies by 0.01 to 0.035 (standard deviation): means of 60 by 0.005
 describe.skipIf(rowsAbsent)("isolation-forest beside scikit-learn's on the paper authors' rows", () => {
   const figures = readTestJson<Figures>('isolation-forest/scikit-learn.json')
-  for (const [set, theirs] of Object.entries(figures.areasUnderCurve)) {
+  for (const [set, theirs] of sampleOf(Object.entries(figures.areasUnderCurve), 0.4)) {
     it(`${set}: areas under the curve, averaged over seeds, within 0.02`, () => {
       const train = readRows(set, 'X_train_r0')
       const test = readRows(set, 'X_test')
