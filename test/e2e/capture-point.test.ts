@@ -12,7 +12,14 @@ import {
   ipFrames,
 } from '../../packages/flows/test/support/capture-points.js'
 import { agentOnce, readEve } from './support/agent.js'
-import { jsonLines, lab, succeeds, temporaryFolder, trainingCaptures } from './support/oddflow.js'
+import {
+  jsonLines,
+  lab,
+  succeeds,
+  temporaryFolder,
+  trainingCaptures,
+  trainLabModel,
+} from './support/oddflow.js'
 
 const folder = temporaryFolder()
 const model = join(folder, 'lab.oddflow')
@@ -45,7 +52,7 @@ async function verdicts(point: CapturePoint, node: string[] = []): Promise<Verdi
 describe('the same packets', () => {
   let expected: VerdictLine[] = []
   beforeAll(async () => {
-    await succeeds(['train', ...trainingCaptures, '-o', model])
+    await trainLabModel(model)
     expected = await verdicts(PLAIN)
     expect(expected.filter(({ novel }) => novel).length).toBeGreaterThan(20)
     expect(expected.filter(({ novel }) => !novel).length).toBeGreaterThan(100)

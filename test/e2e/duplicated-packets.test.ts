@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createCaptureReader, encodePcap, type PcapFrame } from '../../packages/capture/src/index.js'
 import { agent, agentOnce, readEve } from './support/agent.js'
-import { jsonLines, lab, succeeds, temporaryFolder, trainingCaptures } from './support/oddflow.js'
+import { jsonLines, lab, succeeds, temporaryFolder, trainLabModel } from './support/oddflow.js'
 
 const folder = temporaryFolder()
 const model = join(folder, 'lab.oddflow')
@@ -43,7 +43,7 @@ beforeAll(async () => {
   ])
   copies.sort((a, b) => a.timestampMicros - b.timestampMicros)
   writeFileSync(twice, encodePcap(copies))
-  await succeeds(['train', ...trainingCaptures, '-o', model])
+  await trainLabModel(model)
 })
 
 const verdictsOf = async (file: string, ...options: string[]) => {

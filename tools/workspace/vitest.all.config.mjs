@@ -31,6 +31,7 @@ export default defineConfig({
           name: 'test',
           root,
           include: ['test/**/*.test.ts'],
+          globalSetup: ['test/e2e/support/lab-models.ts'],
           setupFiles: ['tools/workspace/samples.mjs'],
           testTimeout: 120_000,
           hookTimeout: 300_000,

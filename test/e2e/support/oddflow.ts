@@ -3,7 +3,16 @@
  * of which all that is seen is exit code, standard output, standard error and files.
  */
 import { execFileSync, spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect } from 'vitest'
@@ -150,8 +159,14 @@ export const trainingCaptures = ['normal-1.pcap', 'normal-2.pcapng', 'normal-3.p
   (file) => lab(file).path,
 )
 
-/** Trains the model that a test file shares. */
+/** The model of the lab's captures, trained once in a run for the same options (lab-models.ts). */
 export async function trainLabModel(model: string, options: readonly string[] = []): Promise<string> {
-  await succeeds(['train', ...trainingCaptures, '-o', model, ...options])
+  const trained = join(process.env.ODDFLOW_LAB_MODELS!, `lab ${options.join(' ')}.oddflow`)
+  if (!existsSync(trained)) {
+    const own = `${trained}.${process.pid}`
+    await succeeds(['train', ...trainingCaptures, '-o', own, ...options])
+    renameSync(own, trained)
+  }
+  copyFileSync(trained, model)
   return model
 }
