@@ -1,11 +1,7 @@
 /**
- * An archive on a NATS server: three JetStream streams and an object store for models.
- *
- * - jobs: a work queue. A capture is one message on its subject, and a subject holds one message, so a capture
- *   that waits already cannot be queued twice.
- * - done, failed: the last outcome of each capture, one message a subject.
- *
- * Anyone who can reach the server can write to it, so every message is checked when it is read.
+ * An archive on a NATS server: an object store for models, and streams of jobs (a work queue; a subject holds one
+ * message, so no capture is queued twice) and of the last outcome of each capture (done, failed). Anyone who reaches
+ * the server can write to it, so every message is checked when it is read.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'

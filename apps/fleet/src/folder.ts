@@ -122,11 +122,9 @@ const STREAMS_ACCOUNT = 'FLEET'
 const GATEWAYS_ACCOUNT = 'GATEWAYS'
 
 /**
- * Writes users.conf from the gateways' files. A file that is not a gateway's is reported and left out.
- *
- * The server sends answers to any subject that a request names as its reply, whatever the user may write to. In the account of
- * the streams a gateway could name a request of the server's API there, such as the one that removes a stream; the account of the
- * gateways has no streams and no API.
+ * Writes users.conf from the gateways' files. A file that is not a gateway's is reported and left out. The gateways
+ * have an account without streams and API: the server answers to any subject that a request names as its reply, so in
+ * the streams' account a gateway could name a request that removes a stream.
  */
 export function writeUsers(folder: string, tell: Tell): Users {
   const changed = usersChanged(folder)

@@ -1,8 +1,7 @@
 /**
- * The page of the fleet and its metrics: HTML without scripts, written by the server, that a browser reloads by itself.
- *
- * Both want the token: a browser shows it once and gets a cookie, Prometheus sends it as a bearer token. Connections and
- * requests are bounded. All that gateways say is escaped.
+ * The page of the fleet and its metrics: HTML without scripts that a browser reloads by itself. Both need the token (a
+ * browser gets a cookie, Prometheus sends a bearer token). Connections and requests are bounded, and all that gateways
+ * send is escaped.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'

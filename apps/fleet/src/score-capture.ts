@@ -1,9 +1,6 @@
 /**
- * One capture → Parquet files, one for each UTC day on which flows began: `day=2026-11-28/ID.parquet` below the results
- * folder. The names depend on the job alone and each file is whole or not there, so a capture that is read twice leaves
- * the same files as one that is read once.
- *
- * Columns are those of a flow log (Zeek's names), the capture's name and, under a model, score, novel and rule.
+ * One capture → Parquet files by the UTC day on which flows began, `day=2026-11-28/ID.parquet`. Names depend on the
+ * job alone and each file is whole or not there, so a capture that is read twice leaves the same files.
  */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -341,9 +341,8 @@ function join(takers: string, rest: string): string {
 }
 
 /**
- * Flags of `train` that choose parameters on labelled inputs, and what they ask for.
- *
- * The two lists of inputs switch the search on; the others say how it is done, and are refused without them.
+ * Flags of `train` that choose parameters on labelled inputs. The two lists of inputs switch the search on; without
+ * them the other flags are refused.
  */
 
 export interface SelectionFlags {
@@ -408,12 +407,8 @@ export function selectionFrom(flags: SelectionFlags, detector: DetectorOptions):
 }
 
 /**
- * Recipes: presets of `train` and `extract` that single options override (docs/recipes.md).
- *
- * - `default`: what measurement favours (docs/results/default-recipe.md), flow summaries judged by an ensemble. It also sets
- *   what `oc-kjl-qs` needs, for rows of other feature sets.
- * - `paper`: the text of Yang, Kpotufe and Feamster.
- * - `authors`: their code. Its rows are theirs to the bit (docs/flows.md).
+ * Presets of `train` and `extract` that single options override (docs/recipes.md): `default` is what measurement
+ * favours (docs/results/default-recipe.md), `paper` the text of Yang, Kpotufe and Feamster, `authors` their code.
  */
 
 export interface Recipe {

@@ -1,11 +1,8 @@
 import type { FormatError } from '@oddflow/core'
 
 /**
- * Times that cannot be right, where captures are merged by them (merge-captures.ts).
- *
- * A recorder writes 0 before its clock is set, or a damaged record has a distant year. A packet's time is wrong if it is
- * more than a week from both its neighbours, which are within a week of each other: no capture in the order of time has
- * such a packet. For a first or last packet the next two neighbours decide.
+ * Wrong times, where captures are merged by time: a recorder writes 0 before its clock is set, or a damaged record has
+ * a distant year. A time is wrong if it is more than a week from both its neighbours, which are near each other.
  */
 
 /** Seven days: longer than a rotated file is silent, shorter than a clock that was never set is wrong. */
@@ -31,11 +28,9 @@ export function firstTimeOf(times: readonly number[]): number {
 }
 
 /**
- * CaptureEnd: how the reading of a capture ended, and the bounds that a reader keeps.
- *
- * Everything before damage is delivered. There are three endings: clean; `truncated` (the input stops within a record, as
- * when a recorder was killed); `error` (a field that cannot be true, after which no record boundary can be trusted). An
- * input that stops before its file header is complete is both.
+ * CaptureEnd. Everything before damage is delivered. The ending is clean, `truncated` (the input stops within a
+ * record) or an `error` (after which no record boundary can be trusted); an input that stops within its file header is
+ * both.
  */
 
 /** Largest captured length that is believed: MAXIMUM_SNAPLEN of libpcap and tcpdump. */
@@ -116,13 +111,9 @@ export function createWarningList(): WarningList {
 }
 
 /**
- * What a recorder noted beside the packets: comments, and how many packets it lost.
- *
- * Only pcapng has such notes. Comments are opt_comment of section headers, interface descriptions, packets and interface
- * statistics. Drops are stated by an interface's statistics (isb_ifdrop and isb_osdrop, running totals, so the last block
- * of each interface counts) and before a packet (epb_dropcount and the obsolete block's drops count, which are added up).
- * The two may mean the same packets and are not added to each other. null: no count was given. A counter of 2^53 − 1 or
- * more is given as 2^53 − 1, with a warning.
+ * A recorder's comments and drop counters (pcapng). Drops stated by an interface's statistics are running totals, so
+ * the last block counts; drops stated before packets are added up. Both may mean the same packets, so they are not
+ * added to each other. null: no count. Counters are bounded by 2^53 − 1.
  */
 export interface CaptureDrops {
   /** Packets that the interfaces received (isb_ifrecv). */

@@ -1,9 +1,7 @@
 /**
- * createCaptureReader: blocks of bytes in, batches of frames out, at the caller's pace.
- *
- * Frames are not copied: a batch points into the pushed block. Only a record that straddles two blocks is gathered in a
- * carry buffer, in a batch of its own, at one copy per byte however finely the input is cut. Memory: the carry buffer (at
- * most one record) and one batch. It grows with the bytes that have arrived, never with a length that a file claims.
+ * Blocks of bytes in, batches of frames out. A batch points into the pushed block; only a record that straddles two
+ * blocks is gathered in a carry buffer, which grows with the bytes that have arrived, never with a length that a file
+ * claims.
  */
 import { ArgumentError, FormatError } from '@oddflow/core'
 import { type CaptureEnd, createWarningList, NO_DROPS, warnOfLargeCounters } from './capture-notes.js'
@@ -54,10 +52,8 @@ function describeUnknownMagic(data: Uint8Array): string {
 }
 
 /**
- * Aggregates of 802.11 (A-MSDU): one frame that holds several packets, delivered as several frames.
- *
- * The first subframe stays with its frame and radio header. Each other one has the form of Ethernet (two addresses, a
- * length, LLC) and becomes a frame of LINKTYPE_ETHERNET with the time of the whole, in place.
+ * Aggregates of 802.11 (A-MSDU): the first subframe stays with its frame and radio header; each other one becomes a
+ * frame of LINKTYPE_ETHERNET with the time of the whole, in place.
  */
 
 const LINKTYPE_ETHERNET = 1

@@ -1,9 +1,6 @@
 /**
- * CaptureSummary: what a capture holds, in one record.
- *
- * First and last time are those of the first and last packet with a time in file order, as in tshark (capinfos sorts).
- * Flows are distinct unordered pairs of (address, port) with protocol and IP version, of the outer headers, without
- * timeouts. packets = keyedPackets + the sum over `skipped`.
+ * CaptureSummary: what a capture holds. Times are those of the first and last packet with a time in file order, as in
+ * tshark. Flows are distinct unordered pairs of ends with protocol and IP version, of outer headers, without timeouts.
  */
 
 import { ArgumentError, halfSipHash13 } from '@oddflow/core'
@@ -140,12 +137,9 @@ export function createCaptureSummariser(
 }
 
 /**
- * FlowKeySet: counts different conversations exactly, in typed arrays.
- *
- * A key is ten 32-bit words: both addresses, both ports, protocol and IP version, with the ends in a fixed order so that
- * both directions are one key. Open addressing with a keyed hash, doubled at half load. Beyond `maximumKeys` a new key is
- * only counted as `overflow`, and the counts by protocol become lower bounds. At the default bound the set takes at most
- * 100 MB, twice that during its last growth.
+ * FlowKeySet: counts distinct flows exactly, by open addressing with a keyed hash over ten words (addresses, ports,
+ * protocol, IP version; the ends in a fixed order). Beyond `maximumKeys` (100 MB by default) new keys are only counted
+ * as `overflow`.
  */
 
 /** Most different flows that a FlowKeySet counts unless the caller says otherwise. */

@@ -1,11 +1,6 @@
 /**
- * Host names in packets: from DNS messages (RFC 1035, RFC 3596) and TLS clients (SNI, RFC 6066 section 3, in the
- * ClientHello of RFC 8446).
- *
- * Any bytes give a result, in time linear in their number. A returned host name has only letters, digits, hyphens,
- * underscores and dots, in lower case, at most 253 of them, and does not look like an address.
- *
- * Not read: DNS over TCP, TLS or HTTPS; a ClientHello in several TLS records; QUIC, whose ClientHello is encrypted.
+ * Host names from DNS messages (RFC 1035, RFC 3596) and TLS clients (SNI, RFC 6066 section 3), in linear time for any
+ * bytes. Not read: DNS over TCP, TLS or HTTPS; a ClientHello in several TLS records; QUIC.
  */
 
 const MAXIMUM_HOST_NAME_BYTES = 253
@@ -28,12 +23,9 @@ export interface DomainName {
 }
 
 /**
- * A domain name in a message (RFC 1035, sections 3.1 and 4.1.4).
- *
- * A pointer may only lead to an earlier byte than any read through it, so there are no loops; labels take at most 255 bytes
- * in all.
- * @param start - where pointers are counted from; −1 without pointers (DHCP). @param end - of the message.
- * @returns null if it is no name, or goes beyond the end.
+ * A domain name in a message (RFC 1035, 3.1 and 4.1.4), null if it is none. A pointer may only lead to an earlier byte
+ * than any read through it, so there are no loops. @param start - where pointers are counted from; −1 without pointers
+ * (DHCP)
  */
 export function readDomainName(bytes: Uint8Array, at: number, start: number, end: number): DomainName | null {
   const labels: Uint8Array[] = []

@@ -1,9 +1,7 @@
 /**
- * IP headers, and the ports of TCP (RFC 9293), UDP (RFC 768) and SCTP (RFC 9260) with TCP's flags.
- *
- * Ports are the first four bytes of all three and suffice for a key, so a frame cut off after them is kept, with flags 0
- * if the flags byte is not captured. No other transport field is checked. A packet whose IP length leaves no room for
- * ports is invalid, whatever padding follows. The key of other protocols is the pair of addresses.
+ * IP headers, and the ports of TCP (RFC 9293), UDP (RFC 768) and SCTP (RFC 9260). Ports suffice for a key, so a frame
+ * cut off after them is kept, with TCP flags 0. A packet whose IP length leaves no room for ports is invalid, whatever
+ * padding follows.
  */
 import {
   IP_HEADER_INVALID,
@@ -44,10 +42,8 @@ export function int32(data: Uint8Array, at: number): number {
 }
 
 /**
- * ICMP (RFC 792) and ICMPv6 (RFC 4443) in place of ports, as in Zeek and Community ID.
- *
- * The source port is the type. The destination port is the type of the answer if there is one (echo 8 and 0, ICMPv6
- * echo 128 and 129, …), so that both directions are one unordered 5-tuple; otherwise it is the code.
+ * ICMP (RFC 792) and ICMPv6 (RFC 4443), as in Zeek and Community ID: the source port is the type, the destination port
+ * the type of the answer if there is one, so that both directions are one 5-tuple; otherwise the code.
  */
 
 /** Counterparts by type; -1 where a type stands alone. RFC 792, 950, 1256. */

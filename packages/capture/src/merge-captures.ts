@@ -1,14 +1,7 @@
 /**
- * mergeCaptures: several captures as one sequence of batches, in the order of time.
- *
- * Rotated files follow each other, and files of several interfaces overlap. The open capture with the earliest head goes
- * on until another head is earlier. A capture is opened when its first time is reached, at most MAXIMUM_OPEN_CAPTURES at a
- * time: if more overlap, the rest wait until one ends, and are marked, because their packets of the time passed come late.
- * Everything goes through a reorder window (reorder-window.ts); packets later than that are counted and keep their place.
- *
- * One wrong time must not hold a capture up or send it ahead. A single packet more than WRONG_TIME_MICROS from both its
- * neighbours, which are near each other, has a wrong time, and so has a last packet after two that are near: it is counted
- * and keeps its place (capture-notes.ts). After a lasting step each side has its turn by its own times.
+ * Several captures as one sequence in the order of time. The open capture with the earliest head goes on until another
+ * head is earlier; at most MAXIMUM_OPEN_CAPTURES are open, so packets of further ones may come late. A single wrong
+ * time (capture-notes.ts) must not hold a capture up or send it ahead: it is counted and keeps its place.
  */
 
 import { ArgumentError } from '@oddflow/core'
@@ -223,14 +216,9 @@ function copyOfFrame(from: FrameBatch, i: number): FrameBatch {
 }
 
 /**
- * createReorderWindow: frames in, the same frames out in the order of their times, in bounded memory.
- *
- * Two windows of frames are copied and sorted by time (frames of the same time keep their order), and the earlier half is
- * delivered. So a frame at most `windowFrames` places late is put in order. A later one is delivered late and counted. A
- * frame without a time, or with a wrong one, has its turn right after the frame before it.
- *
- * Memory: twice 2 × windowFrames frames with at most MAXIMUM_WINDOW_BYTES of their bytes (or a single longer frame). If the
- * bytes run out first, the window is shorter.
+ * Frames in the order of their times, in bounded memory: two windows are copied and sorted (frames of one time keep
+ * their order), and the earlier half is delivered. A later frame is delivered late and counted. A frame without a
+ * right time follows the frame before it. If MAXIMUM_WINDOW_BYTES run out first, the window is shorter.
  */
 
 /** Frames that a reorder window holds unless the caller says otherwise. */

@@ -218,3 +218,73 @@ export function createPacketBatch(capacity: number, columns: ColumnSource = HEAP
     destinationMac: columns.uint8(6 * capacity),
   }
 }
+
+/** A column of a PacketBatch. */
+export type Column = Uint8Array | Uint16Array | Uint32Array | Float64Array
+
+/** Columns that a copy has: what flows need, not the offsets into the frames' bytes, which are gone. */
+const COLUMNS = [
+  ...(['status', 'timestampMicros', 'frameBytes', 'capturedBytes', 'ipBytes', 'ipVersion'] as const),
+  ...(['protocol', 'sourcePort', 'destinationPort', 'tcpFlags', 'payloadBytes', 'hopLimit', 'vlan'] as const),
+  ...(['sourceAddress', 'destinationAddress', 'sourceMac', 'destinationMac'] as const),
+] as const
+
+const ADDRESSES = COLUMNS.indexOf('sourceAddress')
+const MACS = COLUMNS.indexOf('sourceMac')
+
+/** The columns that copyPackets copies. */
+export function columnsOf(batch: PacketBatch): Column[] {
+  return COLUMNS.map((name) => batch[name])
+}
+
+/**
+ * Copies packets `start` to `end`; source and target may overlap. @param memory - which columns may share
+ */
+export function copyPackets(
+  from: readonly Column[],
+  start: number,
+  end: number,
+  to: readonly Column[],
+  at: number,
+  memory: Uint8Array,
+): void {
+  for (let c = 0; c < from.length; c++) {
+    const source = from[c]!
+    const target = to[c]!
+    const width = c < ADDRESSES ? 1 : c < MACS ? 4 : 6
+    if (source.buffer !== memory.buffer) target.set(source.subarray(width * start, width * end), width * at)
+    else {
+      // Without a view of each column, which is garbage.
+      const bytes = width * source.BYTES_PER_ELEMENT
+      memory.copyWithin(
+        target.byteOffset + bytes * at,
+        source.byteOffset + bytes * start,
+        source.byteOffset + bytes * end,
+      )
+    }
+  }
+}
+
+/** Copies packet i to place j of another batch, without the offsets. */
+export function copyPacket(from: PacketBatch, i: number, to: PacketBatch, j: number): void {
+  to.status[j] = from.status[i]!
+  to.frameBytes[j] = from.frameBytes[i]!
+  to.capturedBytes[j] = from.capturedBytes[i]!
+  to.ipBytes[j] = from.ipBytes[i]!
+  to.ipVersion[j] = from.ipVersion[i]!
+  to.protocol[j] = from.protocol[i]!
+  to.sourcePort[j] = from.sourcePort[i]!
+  to.destinationPort[j] = from.destinationPort[i]!
+  to.tcpFlags[j] = from.tcpFlags[i]!
+  to.payloadBytes[j] = from.payloadBytes[i]!
+  to.hopLimit[j] = from.hopLimit[i]!
+  to.vlan[j] = from.vlan[i]!
+  for (let w = 0; w < 4; w++) {
+    to.sourceAddress[4 * j + w] = from.sourceAddress[4 * i + w]!
+    to.destinationAddress[4 * j + w] = from.destinationAddress[4 * i + w]!
+  }
+  for (let b = 0; b < 6; b++) {
+    to.sourceMac[6 * j + b] = from.sourceMac[6 * i + b]!
+    to.destinationMac[6 * j + b] = from.destinationMac[6 * i + b]!
+  }
+}

@@ -1,14 +1,8 @@
 /**
- * PacketCheck: counts doubtful packets: copies, wrong IPv4 header checksums, and hop limits that end at the next router.
- *
- * Copies come from a mirror port that copies both directions, or from the interface `any`. A copy is the same IP packet,
- * byte for byte from the IP header of the view to the end by its own length, within DUPLICATE_WINDOW_MICROS of the first.
- * Link headers, VLAN tags, padding and FCS may differ. A TCP retransmission is no copy: its IP identification or a
- * timestamp differs. A routed copy has another TTL and is not found.
- *
- * To drop copies, all captured bytes are compared, as two 32-bit hashes, one of them keyed. To count them, the headers and
- * the transport's checksum suffice, and without one the first 160 bytes. Memory: 64 KiB. With more than 4096 packets in the
- * window, some copies are missed. Packets with wrong checksums or hop limits stay in their flows (docs/flows.md).
+ * Counts copies, wrong IPv4 header checksums, and hop limits that end at the next router (docs/flows.md). A copy is
+ * the same IP packet, byte for byte, within DUPLICATE_WINDOW_MICROS. To drop copies, all captured bytes are compared,
+ * as two hashes, one of them keyed; to count them, headers and the transport's checksum suffice. Memory: 64 KiB; with
+ * more than 4096 packets in the window some copies are missed.
  */
 import { halfSipHash13, plural } from '@oddflow/core'
 import { PROTOCOL_TCP, PROTOCOL_UDP, UDP_BYTES } from './ip.js'

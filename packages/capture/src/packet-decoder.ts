@@ -34,12 +34,9 @@ import {
 import { copyHeaders, looksLikeTunnel, openTunnel } from './tunnels.js'
 
 /**
- * FragmentTable: whose flow a later fragment belongs to, in fixed memory.
- *
- * The key of a datagram's first fragment is remembered under (source, destination, identification, protocol), for IPv6
- * without the protocol (RFC 791, 3.2; RFC 8200, 4.5). The table is a cache of sets of four: in a full set the datagram
- * stored longest ago is evicted and counted. Entries older than sixty seconds (RFC 8200's reassembly time) are not used,
- * because identifications come again. Bytes are not reassembled.
+ * FragmentTable: the key of a datagram's first fragment under (source, destination, identification, protocol; RFC 791,
+ * 3.2; RFC 8200, 4.5), in sets of four. A full set evicts its oldest, counted. Entries older than sixty seconds are
+ * not used, because identifications come again.
  */
 
 const DEFAULT_MAXIMUM_FRAGMENTED_DATAGRAMS = 4096
@@ -172,12 +169,9 @@ class FragmentTable {
 }
 
 /**
- * decodePlainPacket: all columns of an ordinary packet at once.
- *
- * Nine packets in ten are TCP or UDP in IPv4 without options or IPv6 without extension headers, in Ethernet with at most
- * one VLAN tag, and captured up to their flags. This reads them at known places. All others, and anything odd, are left
- * to decodeLinkLayer: then it returns false and has written no column. Otherwise the columns are those that
- * decodeLinkLayer would have written.
+ * All columns of an ordinary packet at once: nine in ten are TCP or UDP in IPv4 without options or IPv6 without
+ * extension headers, in Ethernet with at most one VLAN tag. Returns false for all others, and has written nothing. The
+ * columns equal those of decodeLinkLayer.
  */
 
 const ETHERNET_BYTES = 14

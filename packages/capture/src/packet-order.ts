@@ -1,22 +1,25 @@
 /**
- * PacketOrder: the packets of a capture in the order of their times, on a clock without steps.
+ * The packets of a capture in the order of their times, on a clock without steps (capture time plus an offset).
  *
- * A packet leaves once a packet more than REORDER_WINDOW_MICROS later has come, or once REORDER_PACKETS newer ones are
- * held. So packets that several queues or processors delivered a little late are sorted; those of one time keep their
- * order. Delivered times are those of the flow clock: the capture's times plus an offset.
- *
- * - A packet more than the window before the latest one shows that the clock was set back. The offset grows so that the
- *   packet counts as simultaneous with the latest one, and later gaps stay the same.
- * - If the times return after a step back of less than LATE_MICROS, there was no step: the packets in between came late.
- * - A packet more than FUTURE_MICROS ahead is from the future if the next one is not. It takes the time of the packet
- *   before it.
- * - A gap of more than WRONG_TIME_MICROS is no silence: the clock was set forward, and the offset shrinks.
- * - A smaller step forward looks like a silence. A caller with another clock can report it (`clockSet`): then the next gap
- *   of that length is the step.
+ * A packet leaves once one more than REORDER_WINDOW_MICROS later has come, or REORDER_PACKETS newer ones are held.
+ * - A packet before that window shows that the clock was set back: it counts as simultaneous with the latest one. If the
+ *   times return after a step of less than LATE_MICROS, there was none, and the packets in between came late.
+ * - A packet more than FUTURE_MICROS ahead is from the future if the next one is not, and takes the time before it.
+ * - A gap of more than WRONG_TIME_MICROS is a step forward. A smaller step looks like a silence; a caller with another
+ *   clock can report it (`clockSet`): then the next gap of that length is the step.
  */
 import { plural } from '@oddflow/core'
 import { WRONG_TIME_MICROS } from './capture-notes.js'
-import { type ColumnSource, createPacketBatch, HEAP_COLUMNS, type PacketBatch } from './packet-batch.js'
+import {
+  type Column,
+  type ColumnSource,
+  columnsOf,
+  copyPacket,
+  copyPackets,
+  createPacketBatch,
+  HEAP_COLUMNS,
+  type PacketBatch,
+} from './packet-batch.js'
 
 /** Packets that are late by no more than this are sorted. */
 const REORDER_WINDOW_MICROS = 10_000
@@ -500,69 +503,4 @@ function lastTimed(times: Float64Array, count: number): number {
   let i = count - 1
   while (i >= 0 && times[i]! - times[i]! !== 0) i--
   return i
-}
-
-type Column = Uint8Array | Uint16Array | Uint32Array | Float64Array
-
-/** What flows need; not the offsets into the frames' bytes, which are gone. */
-const COLUMNS = [
-  ...(['status', 'timestampMicros', 'frameBytes', 'capturedBytes', 'ipBytes', 'ipVersion'] as const),
-  ...(['protocol', 'sourcePort', 'destinationPort', 'tcpFlags', 'payloadBytes', 'hopLimit', 'vlan'] as const),
-  ...(['sourceAddress', 'destinationAddress', 'sourceMac', 'destinationMac'] as const),
-] as const
-
-const ADDRESSES = COLUMNS.indexOf('sourceAddress')
-const MACS = COLUMNS.indexOf('sourceMac')
-
-function columnsOf(batch: PacketBatch): Column[] {
-  return COLUMNS.map((name) => batch[name])
-}
-
-/** Copies packets `start` to `end`; source and target may overlap. */
-function copyPackets(
-  from: readonly Column[],
-  start: number,
-  end: number,
-  to: readonly Column[],
-  at: number,
-  memory: Uint8Array,
-): void {
-  for (let c = 0; c < from.length; c++) {
-    const source = from[c]!
-    const target = to[c]!
-    const width = c < ADDRESSES ? 1 : c < MACS ? 4 : 6
-    if (source.buffer !== memory.buffer) target.set(source.subarray(width * start, width * end), width * at)
-    else {
-      // Without a view of each column, which is garbage.
-      const bytes = width * source.BYTES_PER_ELEMENT
-      memory.copyWithin(
-        target.byteOffset + bytes * at,
-        source.byteOffset + bytes * start,
-        source.byteOffset + bytes * end,
-      )
-    }
-  }
-}
-
-function copyPacket(from: PacketBatch, i: number, to: PacketBatch, j: number): void {
-  to.status[j] = from.status[i]!
-  to.frameBytes[j] = from.frameBytes[i]!
-  to.capturedBytes[j] = from.capturedBytes[i]!
-  to.ipBytes[j] = from.ipBytes[i]!
-  to.ipVersion[j] = from.ipVersion[i]!
-  to.protocol[j] = from.protocol[i]!
-  to.sourcePort[j] = from.sourcePort[i]!
-  to.destinationPort[j] = from.destinationPort[i]!
-  to.tcpFlags[j] = from.tcpFlags[i]!
-  to.payloadBytes[j] = from.payloadBytes[i]!
-  to.hopLimit[j] = from.hopLimit[i]!
-  to.vlan[j] = from.vlan[i]!
-  for (let w = 0; w < 4; w++) {
-    to.sourceAddress[4 * j + w] = from.sourceAddress[4 * i + w]!
-    to.destinationAddress[4 * j + w] = from.destinationAddress[4 * i + w]!
-  }
-  for (let b = 0; b < 6; b++) {
-    to.sourceMac[6 * j + b] = from.sourceMac[6 * i + b]!
-    to.destinationMac[6 * j + b] = from.destinationMac[6 * i + b]!
-  }
 }

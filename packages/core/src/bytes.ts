@@ -1,9 +1,4 @@
-/**
- * CRC-32 (ISO 3309, as in gzip and PNG; reflected polynomial 0xEDB88320).
- *
- * It finds every damage within 32 neighbouring bits, and misses any other with probability 2^-32. It does not protect
- * against deliberate changes.
- */
+/** CRC-32 (ISO 3309, as in gzip; reflected polynomial 0xEDB88320). It does not protect against deliberate changes. */
 
 const TABLE = new Uint32Array(256)
 for (let n = 0; n < 256; n++) {
@@ -74,11 +69,8 @@ export function isWellFormed(text: string): boolean {
 }
 
 /**
- * HalfSipHash-1-3 over 32-bit words: the keyed hash of the tables whose keys come from traffic.
- *
- * With an unkeyed hash a sender could choose addresses and ports whose keys all fall on one slot. SipHash (Aumasson and
- * Bernstein 2012) is a keyed function against that attack; HalfSipHash is its 32-bit form, with one round a word and three
- * to finish as in Linux (`hsiphash`, Documentation/security/siphash.rst). The result is v1 xor v3.
+ * HalfSipHash-1-3 over 32-bit words (Aumasson and Bernstein 2012; `hsiphash` of Linux): the keyed hash of tables whose
+ * keys come from traffic, so that a sender cannot choose keys that fall on one slot.
  */
 
 /** Hash of `words[offset .. offset + count)` under the 64-bit key (key0, key1); a signed 32-bit integer. */

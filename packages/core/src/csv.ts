@@ -1,10 +1,7 @@
 /**
- * Rows of numbers as comma-separated text. No CSV library: float64 needs no quoting, and none says which line and column
- * is no number without a costly callback per field.
- *
- * Reading is strict: the same number of fields in every line, every field a finite decimal number, no blank line inside. The
- * first line names the columns if none of its fields is a number; names lose surrounding blanks and quotation marks. Text
- * comes in pieces of any size; memory is 8 bytes a number, and one line.
+ * Rows of numbers as comma-separated text. No CSV library: none says which line and column is no number without a
+ * costly callback per field. Reading is strict; the first line names the columns if none of its fields is a number.
+ * Memory is 8 bytes a number, and one line.
  */
 
 import { createUtf8Decoder, encodeUtf8 } from './bytes.js'
@@ -70,8 +67,7 @@ export interface CsvRows {
   readonly matrix: Matrix
 }
 
-/** Reads CSV rows from pieces of a file. */
-export interface CsvRowsReader {
+interface CsvRowsReader {
   /** Takes the next piece of the file, split anywhere. Throws FormatError. */
   push(bytes: Uint8Array): void
   /** The rows, after the last piece. Throws FormatError when the last line is not whole or there is no row. */

@@ -4,11 +4,8 @@ export function plural(count: number, noun: string): string {
 }
 
 /**
- * Errors: one base class, so that a program can tell a refusal by OddFlow from other errors.
- *
- * A message says what was expected and what was found, with the byte offset or the field if there is one. Its parts are
- * fields too, so that a program can say them in its own words. Bad calls and bad files throw; bad packets never do, they
- * are counted by reason.
+ * One base class, so that a program can tell a refusal by OddFlow from other errors. A message says what was expected,
+ * what was found and where; its parts are fields, so that a program can word them itself.
  */
 
 export interface OddFlowErrorPlace {

@@ -1,8 +1,6 @@
 /**
- * log: one natural logarithm for every machine, for the reason given above.
- *
- * fdlibm's method (e_log.c): x = 2^k·(1 + f) with √2/2 < 1 + f < √2, s = f / (2 + f), a degree-7 polynomial
- * in s². Error below 1 unit in the last place; IEEE operations alone.
+ * The natural logarithm with the same bits on every machine, by fdlibm's method (e_log.c): x = 2^k·(1 + f), s = f / (2
+ * + f), a degree-7 polynomial in s². Error below 1 unit in the last place.
  */
 
 const L1 = 0.6666666666666735
@@ -47,14 +45,9 @@ export function log(x: number): number {
 }
 
 /**
- * exp: one exponential for every machine.
- *
- * Math.exp may differ in its last bits between processors and engine versions, and a model file promises
- * the same scores everywhere, so the library carries its own. The method is fdlibm's (Sun Microsystems,
- * e_exp.c): x = k·ln 2 + r with |r| ≤ ln 2 / 2, a degree-5 rational approximation of exp(r), then a scaling
- * by 2^k. Only IEEE additions, multiplications and one division are used, so every result is bit-equal
- * everywhere; the error is below 1 unit in the last place. Results below 2^-1022 are rounded through a
- * subnormal scaling as IEEE asks.
+ * The exponential with the same bits on every machine, which Math.exp does not promise and a model file does, by
+ * fdlibm's method (e_exp.c): x = k·ln 2 + r, a degree-5 rational approximation of exp(r), scaled by 2^k. IEEE
+ * operations alone; error below 1 unit in the last place.
  */
 
 const LN2_HIGH = 0.6931471803691238

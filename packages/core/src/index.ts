@@ -2,9 +2,6 @@ export { crc32, decodeBase64, halfSipHash13 } from './bytes.js'
 export { checkFeatureContract, checkSameContract, explicitContract } from './check-feature-contract.js'
 export {
   type CsvRows,
-  type CsvRowsReader,
-  createCsvRowsReader,
-  csvPieces,
   decodeCsvRows,
   encodeCsvRows,
 } from './csv.js'
@@ -72,7 +69,6 @@ export {
   decodeNpy,
   decodeNpyMatrix,
   encodeNpy,
-  encodeNpyHeader,
   NPY_HEADER_BYTES,
   type NpyArray,
 } from './npy.js'
@@ -102,7 +98,6 @@ export { createRng, type Rng, sampleWithoutReplacement, shuffleInPlace } from '.
 export {
   decodeSafetensors,
   encodeSafetensors,
-  METADATA_KEY,
   type Safetensors,
   type Tensor,
   type TensorDtype,

@@ -1,8 +1,6 @@
 /**
- * Strict JSON: JSON.parse without repeated keys and nesting beyond 32 levels.
- *
- * With a repeated key two readers could see two different files. The walk that finds them also notes where each key of the
- * outermost object is, for error messages. Positions are UTF-16 indices.
+ * JSON.parse without repeated keys, with which two readers could see two different files, and without nesting beyond
+ * 32 levels. It also notes where each key of the outermost object is. Positions are UTF-16 indices.
  */
 
 const MAXIMUM_DEPTH = 32

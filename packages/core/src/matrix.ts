@@ -1,8 +1,6 @@
 /**
- * Matrix: a dense, row-major block of float64 as plain data, the one shape in which numbers travel between packages.
- *
- * ml-matrix keeps its rows as separate arrays; `asMatrix` copies such a matrix (or anything with the same two sizes and
- * `get`), so that users can pass one to any public function.
+ * A dense, row-major block of float64 as plain data, the one shape in which numbers travel between packages.
+ * `asMatrix` copies a matrix of ml-matrix, so that users can pass one to any public function.
  */
 import { ArgumentError } from './errors.js'
 

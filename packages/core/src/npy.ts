@@ -26,8 +26,7 @@ export function encodeNpy(matrix: Matrix): Uint8Array<ArrayBuffer> {
 /** Length of the header of every two-dimensional float64 file: shapes fit its first 128 bytes. */
 export const NPY_HEADER_BYTES = 128
 
-/** The header alone, for a writer that sends the rows piece by piece. */
-export function encodeNpyHeader(rows: number, cols: number): Uint8Array<ArrayBuffer> {
+function encodeNpyHeader(rows: number, cols: number): Uint8Array<ArrayBuffer> {
   const text = `{'descr': '<f8', 'fortran_order': False, 'shape': (${rows}, ${cols}), }`
   const out = new Uint8Array(NPY_HEADER_BYTES).fill(0x20)
   out.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, NPY_HEADER_BYTES - 10, 0])

@@ -1,9 +1,6 @@
 /**
- * Rng: the only source of randomness in OddFlow. Not for secrets.
- *
- * xoshiro128** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021), seeded through splitmix32, with
- * only 32-bit integer operations, so a seed gives the same stream on every machine. Normal deviates: Marsaglia's polar
- * method with OddFlow's own logarithm, because Math.log differs between platforms.
+ * The only source of randomness in OddFlow; not for secrets. xoshiro128** (Blackman and Vigna, 2021), seeded through
+ * splitmix32, in 32-bit integer operations. Normal deviates by Marsaglia's polar method with OddFlow's own logarithm.
  */
 import { ArgumentError } from './errors.js'
 import { log } from './exp-log.js'

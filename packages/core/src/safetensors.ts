@@ -73,9 +73,8 @@ function shapeSize(shape: readonly unknown[]): number | null {
 }
 
 /**
- * Writing safetensors: the same tensors and metadata give the same bytes, whatever their order. Wide elements come before
- * narrow ones, then by name, and the header is padded to a multiple of 8 bytes, so every tensor is aligned although the
- * format allows no gaps.
+ * The same tensors and metadata give the same bytes, whatever their order: wide elements first, then by name, and the
+ * header is padded to a multiple of 8 bytes, so every tensor is aligned.
  */
 
 /** Throws ArgumentError when a shape does not fit its data or a name cannot be written. */
@@ -155,11 +154,8 @@ function compareText(a: string, b: string): number {
 }
 
 /**
- * Reads safetensors from untrusted bytes.
- *
- * Everything the header claims is checked against the length of the file before anything is allocated: its own length, its
- * number of entries, every shape against its bytes, and that the tensors follow each other to the file's end without
- * overlap or hole. An error names the tensor or field, and the byte of its entry.
+ * Reads untrusted bytes: everything the header claims is checked against the length of the file before anything is
+ * allocated, and tensors must follow each other to the file's end. An error names the tensor or field, and the byte.
  */
 
 interface Entry {

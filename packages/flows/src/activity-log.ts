@@ -1,15 +1,8 @@
 /**
- * ActivityLog: flows ordered by last activity. There is one log for half-open and one for established flows; if TCP
- * flows end when they close, also logs of closing and closed flows, by the time of that change.
- *
- * A packet appends its flow's number, stores the entry's place in the flow's line, and marks the flow's previous entry as
- * dead: three stores, where a linked list would touch the lines of four other flows. The order is exact.
- *
- * A log that is full, or four times as long as its number of flows, is packed: live entries move to the front. At least
- * half of the log is then free, so packing costs an entry or two a packet. A walk along the log stores a jump at the
- * front of each run of dead entries, so no run is walked twice.
- *
- * A new flow is half-open; the tracker decides when it is established. It never becomes half-open again.
+ * Flows ordered by last activity: a log for half-open and one for established flows; if TCP flows end when they close,
+ * also for closing and closed ones. A packet appends its flow's number and marks the previous entry as dead: three
+ * stores, where a linked list would touch the lines of four other flows. A full or long log is packed; a walk stores
+ * jumps over dead entries, so none is walked twice.
  */
 import type { ColumnSource } from '@oddflow/capture'
 import { type FlowLines, KIND, LINE_WORDS, PLACE } from './flow-record.js'

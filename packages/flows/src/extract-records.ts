@@ -35,13 +35,10 @@ import {
 import { type CutRule, RecordCutter } from './record-cutter.js'
 
 /**
- * Idle-gap rules of the paper's authors' code: how a collected directional flow is cut into pieces.
- *
- * A piece ends when the next packet comes more than the duration after the reference. The reference is the time of the
- * previous packet. For the first packet of a later piece it is a time just before that packet: start + floor((t −
- * start) / duration) · duration, with start that of the previous piece. The last piece of a cut flow makes no row, nor
- * does a piece with fewer than the minimum of packets. Times are floats of seconds since 1970, and the arithmetic
- * follows Python operation by operation, so rows equal the authors' to the bit.
+ * Idle-gap rules of the authors' code: a piece ends when the next packet comes more than the duration after the
+ * previous one; for the first packet of a later piece, after start + floor((t − start) / duration) · duration. The
+ * last piece of a cut flow makes no row. Times are floats of seconds and follow Python operation by operation, so rows
+ * equal the authors' to the bit.
  */
 
 interface IdleGapPiece {
@@ -91,12 +88,9 @@ function cutAtIdleGaps(
 }
 
 /**
- * splitDirectional: splits the packets of each directional key, sorted by time, into flows at the idle timeout.
- *
- * As in the authors' code: first all packets of a key in capture order, then a stable sort by time, then a new flow
- * after every gap longer than the timeout. Times are floats of seconds, so a gap of exactly 600 s may come out slightly
- * longer or shorter, as there. Flows of one key follow each other. This needs the whole capture, so there is no
- * streaming form.
+ * Splits the packets of each directional key into flows at the idle timeout, as the authors' code does: a stable sort
+ * by time, then a flow after every longer gap. Times are floats of seconds, so a gap of exactly 600 s may come out
+ * slightly longer or shorter, as there.
  */
 
 const IDLE_TIMEOUT = END_REASONS.indexOf('idle-timeout')

@@ -1,9 +1,7 @@
 /**
- * FlowCollector: collects whole flows from packets, for training, with the same tracker as scoring.
- *
- * It keeps every packet, because the duration and the length to cut at are quantiles over all flows: 60 bytes a packet and
- * about 150 a flow. Beyond its memory, training stops with an error. Directional flows (the rules of the paper's authors)
- * are collected by key, then sorted by time and split at the idle timeout (extract-records.ts).
+ * Collects whole flows for training, with the same tracker as scoring. It keeps every packet, because the duration and
+ * the length to cut at are quantiles over all flows: 60 bytes a packet and about 150 a flow; beyond its memory
+ * training stops.
  */
 import type { PacketBatch } from '@oddflow/capture'
 import {
@@ -71,10 +69,8 @@ export interface CollectedFlows {
 }
 
 /**
- * PacketArena: every packet of a training capture with its flow's number, in order of arrival.
- *
- * It only appends blocks, so growing copies nothing. `group` sorts packets by flow at the end (a counting sort: stable,
- * linear) and frees each block after reading it.
+ * PacketArena: every packet with its flow's number, in blocks that are only appended. `group` sorts packets by flow at
+ * the end (a counting sort) and frees each block after reading it.
  */
 
 const BLOCK_PACKETS = 16_384

@@ -10,11 +10,8 @@ import type { EndReason } from './flow-record.js'
 import type { PacketFields } from './packet-pass.js'
 
 /**
- * Transports with flows, by name and IANA protocol number.
- *
- * TCP, UDP and SCTP have ports. ICMP and ICMPv6 use type and code instead, with the same number for request and reply
- * (@oddflow/capture, ip.ts), so all pings between two hosts are one flow, and each kind of error message is one flow
- * per direction. Other transports make no flows; their packets are counted.
+ * Transports with flows. ICMP and ICMPv6 use type and code as ports, with the same number for request and reply (ip.ts
+ * of the capture package), so all pings between two hosts are one flow.
  */
 
 export const TCP = 6

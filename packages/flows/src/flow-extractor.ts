@@ -1,8 +1,6 @@
 /**
- * FlowExtractor: makes records and rows from packets under a contract, for scoring.
- *
- * It holds only what the feature set needs of each open record, within a stated number of bytes. When they are full,
- * each new flow ends another one (flow-tracker.ts chooses it); each kind is counted.
+ * Records and rows from packets under a contract, for scoring, within a stated number of bytes. When they are full,
+ * each new flow ends another one (flow-tracker.ts), counted by kind.
  */
 import { createPacketBatch, type PacketBatch } from '@oddflow/capture'
 import { ArgumentError, contractProtocols, endsOnClose, type FlowContract } from '@oddflow/core'
@@ -105,9 +103,7 @@ export interface FlowExtractor {
 export const DEFAULT_FLOW_MEMORY_BYTES = 32 * 1024 * 1024
 
 /**
- * Creates an extractor.
- *
- * @throws ArgumentError, FormatError if the contract does not support streaming or an option is out of range.
+ * Creates an extractor. Throws ArgumentError if the contract does not support streaming or an option is out of range.
  */
 export function createFlowExtractor(options: FlowExtractorOptions): FlowExtractor {
   const contract = checkFlowContract(options.contract)

@@ -6,12 +6,9 @@ import { ICMP, ICMPV6, protocolName, SCTP, TCP, UDP } from './flow-counters.js'
 import type { FlowRecord } from './flow-record.js'
 
 /**
- * connectionState: Zeek's conn_state of a record, from the TCP flags that each end sent at any time, not their order.
- *
- * A later piece of a cut flow has no SYN and is OTH. UDP has S0 if only one end spoke, otherwise SF; all other transports
- * are OTH. A capture may lack the SYN or the SYN-ACK: after a SYN, an acknowledgement by both ends, or data or a FIN of the
- * responder, shows an established connection. In an attempt without an answer (S0, SH, RSTOS0) the responder sent nothing.
- * A responder alone (backscatter, a tap of one direction) shows no attempt.
+ * Zeek's conn_state of a record, from the TCP flags that each end sent at any time. A later piece of a cut flow has no
+ * SYN and is OTH. A capture may lack the SYN or the SYN-ACK: an acknowledgement by both ends, or data or a FIN of the
+ * responder, shows an established connection. A responder alone shows no attempt.
  */
 
 export type ConnectionState =
@@ -73,16 +70,10 @@ export function connectionState(
 }
 
 /**
- * The fields of a flow log: name, kind and value of each, in order. Text formats, tables and databases all use this list.
- *
- * Names are those of Zeek's conn.log (base script, with its MAC, VLAN and Community ID add-ons): orig is the initiator,
- * resp the responder. Bytes are those of the IP packets (orig_ip_bytes, resp_ip_bytes) and, unless the size measure is the
- * IP length, by that measure (orig_frame_bytes, …: our names, like end_reason and piece). ICMP's type and code (a
- * question's type and its answer's) are id.orig_p and id.resp_p; proto is one word for ICMP and ICMPv6, which ip_proto
- * distinguishes. SCTP has its name (Zeek: unknown_transport). uid is a hash of the record's ends and begin, the same in
- * every run (Zeek's is random).
- *
- * Left out, because they need TCP reassembly: orig_bytes and resp_bytes, service, history, missed_bytes.
+ * The fields of a flow log, named as in Zeek's conn.log (orig is the initiator); orig_frame_bytes and the like,
+ * end_reason and piece are our names. proto is one word for ICMP and ICMPv6; ip_proto distinguishes them. uid is a
+ * hash of the record's ends and begin, the same in every run. Left out, because they need TCP reassembly: orig_bytes,
+ * resp_bytes, service, history, missed_bytes.
  */
 
 export interface FlowLogOptions {
@@ -276,11 +267,9 @@ function isSeconds({ kind }: FlowLogField): boolean {
 }
 
 /**
- * Community ID, version 1 (github.com/corelight/community-id-spec): a flow's identifier that Zeek, Suricata and others
- * compute in the same way, to join records of different tools.
- *
- * "1:" and the base64 of SHA-1 over seed, both addresses, protocol, a zero byte and both ports, the lower (address, port)
- * first. For ICMP the ports are a request's type and its reply's, or, without a reply, type and code in their direction.
+ * Community ID, version 1 (github.com/corelight/community-id-spec): "1:" and the base64 of SHA-1 over seed, both
+ * addresses, protocol, a zero byte and both ports, the lower (address, port) first. For ICMP the ports are a request's
+ * type and its reply's, or type and code in their direction.
  */
 
 /**

@@ -1,12 +1,7 @@
 /**
- * FlowTable: finds the number of a packet's flow, in two or three cache lines.
- *
- * Open addressing with linear probing over pairs (hash, flow + 1; 0 = empty), at most half full. A removal moves the
- * following entries back (Knuth 6.4, algorithm R), so there are no tombstones. The hash is keyed (core's halfSipHash13), so
- * chosen keys cannot lengthen probes. Flows have small numbers, reused after their end; other columns have these numbers as
- * indices. Logs order flows by last activity (activity-log.ts); no result depends on the hash key.
- *
- * Columns have room for `capacity` flows from the start; the slots grow, so that few flows stay close together in memory.
+ * Finds the number of a packet's flow: open addressing with linear probing over pairs (hash, flow + 1; 0 = empty), at
+ * most half full, removal without tombstones (Knuth 6.4, algorithm R). The hash is keyed, so chosen keys cannot
+ * lengthen probes. The slots grow, so that few flows stay close together in memory.
  */
 import { type ColumnSource, HEAP_COLUMNS, type PacketBatch } from '@oddflow/capture'
 import { halfSipHash13 } from '@oddflow/core'
@@ -29,13 +24,10 @@ import {
 } from './flow-record.js'
 
 /**
- * FlowEviction: chooses the flow to end without room for another flow or packet.
- *
- * For a new flow first a closed and delivered one, which loses only its key, then an idle one, then a closing one. Then,
- * while more than a quarter of the open flows are half-open (one packet, or TCP with only bare SYNs), the least recently
- * active of those, so a flood ends its own flows. (Whatever their share, each new flow would end the previous one before
- * its second packet.) Otherwise, of the sixteen least recently active flows, the one with most packets in its row: it loses
- * least and frees most.
+ * FlowEviction: the flow to end without room for another. First a closed and delivered one, then an idle one, then a
+ * closing one. While more than a quarter of the open flows are half-open, the least recently active of those, so a
+ * flood ends its own flows. Otherwise, of the sixteen least recently active, the one with most packets in its row: it
+ * loses least and frees most.
  */
 
 /** What `evict` is given where room is wanted for a new flow. */

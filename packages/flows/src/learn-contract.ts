@@ -1,15 +1,8 @@
 /**
- * Values learned from training flows: the duration T to cut at, the number of packets p of a row, and the window length
- * of SAMP.
- *
- * Paper, section on features: flows are cut at the 90th percentile of their durations in the training data, and a row
- * has as many places as the 90th percentile of packets a flow. T = 0.9-quantile of the durations of (uncut) flows with
- * the minimum of packets, in whole microseconds, at least 1. Then the flows are cut, and p = 0.9-quantile of packets a
- * piece, over pieces that make rows, rounded down, at least the minimum. Rounding T down changes no cut, because times
- * are whole microseconds. Quantiles are numpy's default (linear).
- *
- * Directional flows follow the authors' rules: durations are floats of seconds, T is not rounded, and the windows of
- * SAMP come from the durations of pieces instead of flows.
+ * Values learned from training flows (paper, section on features): T = 0.9-quantile of the durations of uncut flows
+ * with the minimum of packets, in whole microseconds; p = 0.9-quantile of packets a piece after cutting, rounded down;
+ * and the window of SAMP. Quantiles are numpy's default. Directional flows follow the authors' rules: floats of
+ * seconds, T not rounded, windows from pieces.
  */
 import {
   ArgumentError,

@@ -92,12 +92,9 @@ export function cutterPoolBytes(
 }
 
 /**
- * extractorMemory: divides a number of bytes between open flows and the entries of their rows.
- *
- * A flow needs its columns and, while its row is incomplete, chunks of entries. There are half as many chunks a flow as its
- * longest record takes, from two to eight, and enough in addition for one longest record. Both have their full length from
- * the start, so the bytes are a bound at every moment; unused parts take no memory. (Only the slots of the hash table grow;
- * they are counted together with those they replace.)
+ * Divides bytes between open flows and the entries of their rows: half as many chunks a flow as its longest record
+ * takes, from two to eight, and enough for one longest record. Both have their full length from the start, so the
+ * bytes are a bound at every moment; unused parts take no memory.
  */
 
 const MINIMUM_CHUNKS_PER_FLOW = 2
@@ -143,11 +140,9 @@ function chunksPerFlow(maker: FeatureExtractor): number {
 }
 
 /**
- * MemoryBudget: limits the bytes of one extractor's columns.
- *
- * Columns grow by doubling while the budget allows it, then by an eighth, then not at all: the table is full and its
- * owner ends a flow (scoring) or refuses (training). While a column grows, its old half still exists: the peak is up to
- * half as much again as the budget.
+ * MemoryBudget: columns grow by doubling while the budget allows it, then by an eighth, then not at all: then a flow
+ * ends (scoring) or training stops. While a column grows, its old half still exists: the peak is up to half as much
+ * again.
  */
 export class MemoryBudget {
   readonly limitBytes: number

@@ -1,10 +1,6 @@
 /**
- * The verdict on a flow of one packet (core: OnePacketRule).
- *
- * Such a flow has no interarrival time and makes no row, but a scan consists of such flows, so they need a verdict. It
- * is normal if and only if training had one-packet flows to the same service: the protocol and the lower of the two
- * ports, or the message type for ICMP. Only whole flows count: a single packet left of a long flow after its last
- * window gets no verdict.
+ * The verdict on a flow of one packet (core: OnePacketRule). It has no interarrival time and makes no row, but a scan
+ * consists of such flows. It is normal if and only if training had one-packet flows to the same service.
  */
 
 import type { PacketBatch } from '@oddflow/capture'

@@ -1,13 +1,8 @@
 /**
- * PacketPass: processes runs of ordinary packets in WebAssembly (assembly/packet-pass.ts defines these and the steps).
- *
- * Nine packets of ten neither begin nor end anything. For them the pass does the work of flow table, record cutter and
- * packet pool in one function without calls or bounds checks. All columns that it uses are in one WebAssembly memory of
- * fixed size, so no view of it is ever detached; unused parts take no memory.
- *
- * Other packets, batches elsewhere, and feature sets that need more of a packet than time and size or running sums take
- * the functions in TypeScript, with the same results. So does everything without WebAssembly (some content security
- * policies, `--jitless`) or if the memory is refused.
+ * Processes runs of ordinary packets, nine of ten, in WebAssembly (assembly/packet-pass.ts): the work of flow table,
+ * record cutter and packet pool in one function, on columns in one memory of fixed size. Other packets, batches
+ * elsewhere, feature sets that need more of a packet, and environments without WebAssembly take the functions in
+ * TypeScript, with the same results.
  */
 import { type ColumnSource, createPacketBatch, PACKET_ORDER_BYTES, type PacketBatch } from '@oddflow/capture'
 import { decodeBase64 } from '@oddflow/core'
@@ -21,11 +16,9 @@ import { MODULE_BASE64 } from './packet-pass-module.js'
 import type { CutRule, RecordCutter } from './record-cutter.js'
 
 /**
- * PacketFields: the current packet between flow table and record, as a few numbers in one small Float64Array.
- *
- * Its owner refills it for every packet. Numbers in arguments or objects may each be boxed; those in a typed array
- * never are, so nothing is allocated per packet. The tracker (or the reader of collected flows) writes the first five
- * and the last, the cutter the rest.
+ * PacketFields: the current packet in one small Float64Array, refilled for every packet: numbers in arguments or
+ * objects may each be boxed, those in a typed array never. The tracker writes the first five and the last, the cutter
+ * the rest.
  */
 
 /** Number of the packet in its capture, from 0. */

@@ -1,9 +1,6 @@
 /**
- * Cholesky factors of small symmetric matrices, and their inverses.
- *
- * Own, because ml-matrix's returns non-finite numbers for a singular matrix without a word, and because EM
- * asks for k factors of d × d a step on flat arrays. The factor is lower-triangular, A = L·Lᵀ; entries above
- * the diagonal are written as 0.
+ * Cholesky factors of small symmetric matrices, A = L·Lᵀ, and their inverses. Own, because ml-matrix's returns
+ * non-finite numbers for a singular matrix, and EM asks for k factors of d × d a step on flat arrays.
  */
 import { ArgumentError, createMatrix, exp, log, type Matrix } from '@oddflow/core'
 import { EigenvalueDecomposition, Matrix as MlMatrix } from 'ml-matrix'

@@ -47,10 +47,7 @@ export function expScaledFloat32(v: number, factor: number): number {
 }
 
 /**
- * Kernel rows in float32: the typed-array path of precision f32, for machines without SIMD.
- *
- * As `gaussianKernelRows`, every operation rounded to float32: Σ_t (x_t − y_t)² with t ascending, then
- * `expScaledFloat32`. Kernel values are written as float64, in which they are summed. Math.fround makes this
+ * Kernel rows of precision f32 for machines without SIMD, every operation rounded to float32. Math.fround makes this
  * slower than float64; it is here for the bits, not for the speed.
  */
 
@@ -178,11 +175,8 @@ export function gaussianKernel(x: Matrix, y: Matrix, bandwidth: number): Matrix 
 }
 
 /**
- * Precision: how kernel values are computed: distances and exponentials in float64, or in float32 at about twice
- * the speed. What is summed out of kernel values is summed in float64 either way.
- *
- * In float32 both rows are rounded first, so a distance is right to about 1e-7 of the larger row's length, not of
- * itself. Each precision has one order of operations, so a value has the same bits on every path and machine.
+ * Precision: kernel values in float64, or in float32 at about twice the speed; sums are float64 either way. In float32
+ * both rows are rounded first, so a distance is right to about 1e-7 of the larger row's length.
  */
 
 /** The type of kernel values. */

@@ -50,7 +50,6 @@ export {
   packRows,
   packRowsFloat32,
   panelCount,
-  prepareSimdKernels,
   RESERVED_BYTES,
   ROW_GROUP,
   type SimdKernels,

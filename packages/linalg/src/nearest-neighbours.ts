@@ -134,13 +134,10 @@ export function squaredReach({ lows, highs, points }: KdTree, a: number, b: numb
 }
 
 /**
- * How far is each point's k-th nearest neighbour? Without finding the other k − 1, whose lists would be most of the
- * time and memory of density methods.
- *
- * |r(x) − r(y)| ≤ ‖x − y‖, so the radius of one point brackets those around it; in a tree, groups nearer than the bracket
- * are counted, those beyond passed over, and distances are taken in the shell between. A bracket that rounding made too
- * narrow shows in the counts, and the point is searched again without one. Distances are by direct differences and ties
- * by index, the point itself among its neighbours. Memory grows with n; time is far below n² in few dimensions.
+ * The distance of each point's k-th nearest neighbour, without lists of the others. |r(x) − r(y)| ≤ ‖x − y‖, so the
+ * radius of one point brackets those around it: nearer groups of the tree are counted, farther ones passed over,
+ * distances taken in the shell between. A bracket that rounding made too narrow shows in the counts, and the point is
+ * searched again. Ties by index; the point is among its neighbours.
  */
 
 export interface NeighbourRadii {

@@ -18,10 +18,8 @@ import {
 import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from './squared-distances.js'
 
 /**
- * Selection in an array: the value that would stand at this place after sorting.
- *
- * Hoare's quickselect by median of three, which moves values and leaves those before the place no larger, those after
- * it no smaller. For a place among hundreds of thousands it takes a tenth of sorting's time.
+ * The value that would stand at a place after sorting: Hoare's quickselect by median of three, in a tenth of sorting's
+ * time for hundreds of thousands.
  */
 
 /** Puts the value of `place` where sorting `values` from `first` up to `last` would, and returns it. */
@@ -52,10 +50,8 @@ export function selectValue(values: Float64Array, first: number, last: number, p
 }
 
 /**
- * Selection among (value, index) pairs held in two arrays: who would stand at this rank after sorting?
- *
- * Hoare's quickselect by median of three; the order is by value and then by index, hence total, and the pair found is
- * the same whatever the order that the pairs came in. No recursion.
+ * The same among (value, index) pairs in two arrays. The order is by value and then by index, so the pair found does
+ * not depend on the order of the input.
  */
 
 /**
@@ -225,11 +221,9 @@ function addTo(bracket: Bracket, values: Float64Array, start: number, count: num
 }
 
 /**
- * Runs over the squared distances of all pairs of rows, each pair once: four rows against all that follow them, and
- * the six pairs among the four.
- *
- * On SIMD kernels all rows stand in panels of four, so what follows four rows is the panels after theirs; the last
- * one may have lanes without a row, which are left out. Both paths visit the same numbers in the same order.
+ * Squared distances of all pairs of rows, each pair once: four rows against all that follow, and the six pairs among
+ * the four. On SIMD kernels rows stand in panels of four; lanes without a row are left out. Both paths visit the same
+ * numbers in the same order.
  */
 
 /** values[start … start + count) are squared distances; the array is good during the call alone. */

@@ -1,9 +1,7 @@
 /**
- * Detection limits: the smallest synthetic attack of each kind (made-attacks.ts) that a model flags in 9 of 10 tries.
- *
- * Made packets go through the real decoder, flow table and judge. A try counts as flagged if any of its flows is novel. The
- * search divides the largest size by ten until a size is missed, then bisects the logarithm. So an attack missed at its
- * largest size is *invisible*, even if smaller ones are flagged. Tries of one number draw the same random numbers.
+ * Detection limits: the smallest synthetic attack of each kind (made-attacks.ts) that a model flags in 9 of 10 tries,
+ * through the real decoder, flow table and judge. The search divides the largest size by ten until a size is missed,
+ * then bisects the logarithm; an attack missed at its largest size is *invisible*.
  */
 import { createPacketBatch, createPacketDecoder } from '@oddflow/capture'
 import {

@@ -1,9 +1,7 @@
 /**
- * Explains a novel flow or row: the features that moved its score, by name, and at most three reasons in words.
- *
- * For an ensemble, a feature's weight is its nats of the score; for other detectors the rise of the score when columns take
- * the values of the nearest normal example (explain-score.ts of the detectors). A column with a negligible weight is not a
- * reason; a service that training did not have always is. No words or numbers are chosen by a device.
+ * Explains a novel flow or row: the features that moved its score, and at most three reasons. For an ensemble a
+ * feature's weight is its nats of the score, for others the rise when columns take the values of the nearest normal
+ * example. An unknown service always is a reason. No words or numbers are chosen by a device.
  */
 import { type FeatureColumn, type FeatureContract, featureColumns, hasFixedColumns } from '@oddflow/core'
 import {
@@ -61,16 +59,10 @@ export function rarityText({ atMost, flows }: Rarity, kind: 'flow' | 'row' = 'fl
 }
 
 /**
- * The columns of a row: fixed by place, except in IAT+SIZE rows, where they depend on the flow's packets (null: unknown).
- *
- * A row iat1, size1, iat2, size2, … of p packets is D = 2p − 1 wide (packages/flows, feature-sets/iat-size.ts). A flow
- * of n < p packets ends with size(n) in column 2n − 2, where a longer one has iat(n), followed by zeros for nothing. A
- * flow of p packets has size(p) in the last column, and a longer one iat(p).
- *
- * The number of packets of a stored row is unknown. No frame has size 0, so the last column that is not 0 gives n. In
- * the very last column a whole number of at least a header's bytes counts as a size. (A time of that many whole
- * seconds, or microseconds where the contract counts those, is mistaken for one.) Unscaling is exact only up to
- * rounding, so numbers nearer to 0 than any time or size count as 0.
+ * The columns of a row: fixed by place, except in IAT+SIZE rows (feature-sets/iat-size.ts of the flows), where a flow
+ * of n < p packets has size(n) in column 2n − 2 and then zeros. A stored row does not say n: no frame has size 0, so
+ * its last column that is not 0 does. In the very last column a whole number of at least a header's bytes counts as a
+ * size. Numbers nearer to 0 than any time or size count as 0, because unscaling rounds.
  */
 function createRowColumns(
   contract: FeatureContract,

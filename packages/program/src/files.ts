@@ -32,10 +32,9 @@ import { FileError, fileError, UsageError } from './messages.js'
 import { atEnd, holdSignals, isRunning, writeFully } from './process.js'
 
 /**
- * Temporary files of openWholeFile: `.oddflow-TARGET-PROCESS-RANDOM.tmp`, where TARGET stands for this machine and the
- * target's name. After a SIGKILL or power cut one may be left: the next write to the target removes those whose last write
- * is more than an hour old and whose process is gone. Both conditions are needed: a writer may wait for its input for
- * hours, and a process of another container is not visible from here.
+ * Temporary files: `.oddflow-TARGET-PROCESS-RANDOM.tmp`, TARGET a hash of machine and name. The next write removes
+ * leftovers whose last write is over an hour old and whose process is gone; both, because a writer may wait for hours
+ * and a container's processes are not visible.
  */
 
 const STALE_AFTER_MILLIS = 3600 * 1000
@@ -149,9 +148,8 @@ function tooLong(path: string, bound: number): FileError {
 }
 
 /**
- * A temporary folder, removed when the program ends: `PREFIX-SPACE-PROCESS-RANDOM`, where SPACE stands for this machine
- * and its space of process numbers (a container has its own). SIGKILL and a power cut leave it; the next program that
- * opens such a folder removes those of this user whose process is gone.
+ * A temporary folder, removed when the program ends: `PREFIX-SPACE-PROCESS-RANDOM`, SPACE for this machine and process
+ * namespace. Those that SIGKILL leaves are removed when a program next opens such a folder.
  */
 
 export interface ScratchFolder {

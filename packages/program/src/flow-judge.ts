@@ -140,9 +140,8 @@ export interface FlowJudge {
 }
 
 /**
- * Bytes of a flow's ends for people: the contract's size measure, or the lengths in the IP headers
- * where these are more. A scan carries no payload, a capture may hold the beginnings of its packets, and both have
- * bytes.
+ * Bytes of a flow's ends for people: the contract's size measure, or the IP lengths where these are more, since a scan
+ * carries no payload and a capture may hold the beginnings of its packets.
  */
 export function reportedBytes(
   record: Pick<FlowRecord, 'initiatorBytes' | 'initiatorIpBytes' | 'responderBytes' | 'responderIpBytes'>,

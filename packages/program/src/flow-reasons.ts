@@ -1,9 +1,7 @@
 /**
- * Reasons in words, of rows of flow summaries: "sent 1.2 MB (usually under 4 kB)", "never saw this service (TCP port 23)".
- *
- * Columns that say much the same are one *family*, with one reason. "Usually" is the range of the training rows that the
- * flow was compared with, without their lowest and highest 1 %; "normal" is the most similar normal flow. Bounds are
- * rounded outwards.
+ * Reasons for rows of flow summaries: "sent 1.2 MB (usually under 4 kB)". Columns that say much the same are one
+ * *family*, with one reason. "Usually" is the range of the compared training rows without their lowest and highest 1
+ * %. Bounds are rounded outwards.
  */
 import { exp, type FeatureColumn } from '@oddflow/core'
 

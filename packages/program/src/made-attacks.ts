@@ -1,9 +1,7 @@
 /**
- * Synthetic attacks: the packets of an attack on or by a device, from small to large, to test what a model would notice.
- *
- * Shapes follow common programs: single SYNs like zmap and Mirai, OpenSSH's handshake with up to six passwords a
- * connection, TLS on port 443, long names in TXT questions like dnscat2 and iodine. Values that vary in reality are drawn
- * from the caller's Rng. Outside hosts are in 198.18.0.0/15 and 2001:2::/48, reserved for tests (RFC 2544, RFC 5180).
+ * Synthetic attacks from small to large, shaped as common programs do them: single SYNs like zmap and Mirai, OpenSSH's
+ * handshake with up to six passwords, TLS on port 443, long TXT questions like dnscat2 and iodine. Outside hosts are
+ * in networks reserved for tests (RFC 2544, RFC 5180).
  */
 import type { Rng } from '@oddflow/core'
 import {

@@ -1,8 +1,6 @@
 /**
- * Made packets: Ethernet or raw IP frames of TCP and UDP with correct lengths and checksums, made without a network.
- *
- * Payloads are zeros unless given: no feature reads them, and zeros do not change checksums. A frame is borrowed: the
- * maker overwrites it with the next one.
+ * Made packets: frames of TCP and UDP with correct lengths and checksums. Payloads are zeros unless given: no feature
+ * reads them, and zeros do not change checksums. A frame is borrowed until the next one.
  */
 
 import { createFrameBatch, type FrameBatch } from '@oddflow/capture'

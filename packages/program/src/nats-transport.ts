@@ -1,9 +1,7 @@
 /**
- * Limits on what a NATS server may make a client hold.
- *
- * The client gathers lines and messages without a bound, also after its parser has failed. So line and message sizes are
- * read beside the client's parser, and the connection is closed where one is too long, or where lines that are no messages
- * (PING, INFO, errors) come without end. The client then connects again.
+ * Limits on what a NATS server may make a client hold. The client gathers lines and messages without a bound, so their
+ * sizes are read beside its parser, and the connection is closed where one is too long or other lines come without
+ * end.
  */
 import type { Socket } from 'node:net'
 

@@ -1,9 +1,7 @@
 /**
- * Rows as Apache Parquet, a row group at a time, so that memory is that of one group and its directory.
- *
- * Times are UTC timestamps of microseconds, intervals doubles of seconds, counts 64-bit integers. The columns are the same
- * whatever the options. A column chunk is one page of plain values and gzip: most bytes are hashes, which no encoding makes
- * smaller. hyparquet-writer writes headers and directory; its columns of JavaScript values took ten times as long.
+ * Rows as Apache Parquet, a row group at a time. A column chunk is one page of plain values and gzip, since most bytes
+ * are hashes, which no encoding makes smaller. hyparquet-writer writes headers and directory; its columns of
+ * JavaScript values took ten times as long.
  */
 import { gzipSync } from 'node:zlib'
 import type { FlowLogFieldKind } from '@oddflow/flows'

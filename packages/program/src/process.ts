@@ -8,12 +8,9 @@ import { OddFlowError } from '@oddflow/core'
 import { createMessages, fileError, UsageError } from './messages.js'
 
 /**
- * Ctrl-C and other signals.
- *
- * During reading and fitting the system ends the program at once: nothing is on disk, and a handler in JavaScript would
- * wait until the fit is done. From the first write on a handler takes signals; it runs between turns of the event loop, and
- * a write is one turn, so the file is whole. While an endless input is read, the first SIGINT or SIGTERM only ends the
- * reading (`stopOnSignals`), and the second ends the program.
+ * Signals. During reading and fitting the system ends the program at once. From the first write on a handler does,
+ * between turns of the event loop, so that files are whole. While an endless input is read, the first SIGINT or
+ * SIGTERM only ends the reading.
  */
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

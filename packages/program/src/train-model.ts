@@ -147,9 +147,9 @@ export function trainingSetOf(
 }
 
 /**
- * Rows kept from the fit to set the threshold. Rows of one capture resemble each other more than those of the next, and the
- * threshold's promise is about future captures. So from five captures on, whole captures are kept until the share is reached
- * (at most twice the share, and half of the rows left to the fit). Otherwise rows are drawn at random.
+ * Rows kept from the fit to set the threshold. Rows of one capture resemble each other, and the threshold is for
+ * future captures: from five captures on, whole captures are kept until the share is reached (at most twice the
+ * share). Otherwise rows are drawn at random.
  */
 
 export interface CalibrationSplit {

@@ -1,8 +1,6 @@
 /**
- * A page to try OddFlow on, without a server: a capture of normal traffic, a model, and the flows of another capture.
- *
- * The worker's code is part of this script and starts from a Blob, because such a worker obeys the page's policy, which
- * forbids every connection; a worker from another file would not.
+ * A page to try OddFlow on, without a server. The worker's code is part of this script and starts from a Blob, because
+ * such a worker obeys the page's policy, which forbids every connection; a worker from another file would not.
  */
 import { render } from 'preact'
 import { useEffect, useReducer, useState } from 'preact/hooks'

@@ -1,7 +1,6 @@
 /**
- * The scans and repeated connections that an update learned as normal, by initiator.
- *
- * The limits of synthetic attacks do not show this: a synthetic scan differs from the learned one and may still be found.
+ * The scans and repeated connections that an update learned as normal, by initiator. The limits of synthetic attacks
+ * do not show this: a synthetic scan differs from the learned one.
  */
 import { formatAddress } from '@oddflow/capture'
 import { type Matrix, plural } from '@oddflow/core'

@@ -1,9 +1,6 @@
 /**
- * Inputs → flows, rows and verdicts under a model's feature contract.
- *
- * The verdicts of a capture are in the order of their first packets. Most contracts are streamed, in memory bounded by
- * the open flows. Idle-gap rules need whole flows, so a capture under them is collected first, or refused if it is too
- * long for that.
+ * Inputs → flows, rows and verdicts under a model's feature contract, in the order of first packets. Most contracts
+ * are streamed, in memory bounded by the open flows. Idle-gap rules need whole flows, so a capture is collected first.
  */
 import { CaptureFileError } from '@oddflow/capture/node'
 import {
@@ -378,10 +375,8 @@ export interface StreamedRows {
 const BATCH_ROWS = 100
 
 /**
- * Feature rows under a model's contract, as flows end, so that memory does not grow with the capture.
- *
- * `onRows` gets at most 100 rows at a time, the number of the input that they are from, and for rows of captures numbers
- * that are equal for one device in one input; all are its own.
+ * Feature rows under a model's contract, as flows end. `onRows` gets at most 100 rows at a time with the number of
+ * their input and, for captures, numbers that are equal for one device in one input; it may keep them.
  */
 export async function streamRows(
   { contract }: SavedModel,

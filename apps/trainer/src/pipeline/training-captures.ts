@@ -1,8 +1,6 @@
 /**
- * Captures → a training set: the contract, rows, and the rule for flows of one packet.
- *
- * Nothing is learned for flow summaries, so their flows give rows as they end, and memory is that of open flows and
- * rows. Other feature sets learn a duration and a number of packets from all flows, which are held for that.
+ * Captures → a training set: contract, rows, and the rule for flows of one packet. Flow summaries need nothing
+ * learned, so rows are made as flows end; other feature sets learn from all flows, which are held for that.
  */
 import { checkFinite, DataError, type FlowContract, type PacketView } from '@oddflow/core'
 import {

@@ -1,9 +1,7 @@
 /**
- * The verdicts of one capture, held until its end, because they are given in the order of first packets.
- *
- * A record takes 96 bytes. Records come in blocks of 32,768, sorted when full. Four blocks stay in memory (13 MB), others
- * go into a scratch file, and all are merged when verdicts are asked for. Memory is bounded by about 20 MB, and the file by
- * MAXIMUM_RECORDS. Rows of novel verdicts that are to be explained are kept in the same way.
+ * The verdicts of one capture, held until its end to be given in the order of first packets. Records are 96 bytes,
+ * sorted in blocks; four blocks stay in memory, others go into a scratch file, and all are merged (20 MB at most).
+ * Rows of novel verdicts to explain are kept in the same way.
  */
 
 import { closeSync, openSync, readSync, writeSync } from 'node:fs'

@@ -12,11 +12,8 @@ import {
 import type { FlowLabel, ReportEllipse, ReportEmbedding, ReportRoc } from './report-data.js'
 
 /**
- * Observable Plot without a browser: marks in, the inside of an <svg> out.
- *
- * Plot draws into a document of linkedom's, and only its marks are kept. The <svg> around them is ours: it has the title
- * and description that a screen reader needs, no <style>, clip ids that do not depend on earlier charts, and
- * coordinates of two decimals.
+ * Observable Plot without a browser: marks in, the inside of an <svg> out. The <svg> around Plot's marks is ours, with
+ * a title and description for screen readers, no <style>, and clip ids that do not depend on earlier charts.
  */
 
 /** All charts are drawn on this width and scaled by CSS; text sizes follow the screen (format.ts). */
@@ -220,12 +217,9 @@ function thin<T>(items: readonly T[], limit: number): readonly T[] {
 }
 
 /**
- * The first two dimensions of the embedding, with the mixture's components as ellipses of one and two standard
- * deviations.
- *
- * An ellipse is the set mean + r·(a cos t + b sin t), where a and b are the columns of the Cholesky factor of the
- * 2 × 2 covariance. A component without such a factor is left out and counted. Limits follow the bulk of points and
- * ellipses; points beyond them are drawn on the frame. At most POINT_LIMIT points are drawn, evenly chosen in each group.
+ * The first two dimensions of the embedding. An ellipse is mean + r·(a cos t + b sin t), with the columns a, b of the
+ * covariance's Cholesky factor and r = 1, 2; components without a factor are counted. Points beyond the bulk are drawn
+ * on the frame.
  */
 
 const EMBEDDING_HEIGHT = 400

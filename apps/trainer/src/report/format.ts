@@ -1,9 +1,6 @@
 /**
- * Text into markup, safely: one tagged template for the whole report.
- *
- * `html` makes hidden and reordering characters of interpolated strings visible (⟨U+202E⟩), then escapes the five
- * characters that mean something to HTML, XML and attributes. Only what `html` itself made goes in as markup. The result is
- * safe in text and quoted attributes, not inside <style> or <script>.
+ * Text into markup, safely: `html` shows hidden and reordering characters of interpolated strings (⟨U+202E⟩) and
+ * escapes the five characters of HTML and XML. Safe in text and quoted attributes, not inside <style> or <script>.
  */
 
 const brand: unique symbol = Symbol('markup')

@@ -1,8 +1,6 @@
 /**
- * The data of a report. The page shows nothing else: the same data give the same bytes.
- *
- * Strings may hold anything, since names come from traffic and file systems; the renderer escapes them. Numbers that
- * are not finite are shown as "n/a". Higher scores are more normal.
+ * The data of a report; the same data give the same bytes. Strings may hold anything, the renderer escapes them.
+ * Numbers that are not finite are shown as "n/a". Higher scores are more normal.
  */
 import type { ModelFact } from '@oddflow/detectors'
 

@@ -1,8 +1,6 @@
 /**
- * Two histograms of scores on one axis: normal flows above the line, novel flows below.
- *
- * Heights are shares of each group, and each side is scaled to its tallest bar. The threshold is at zero and an edge
- * between two bins; bins are open to the left and closed to the right, so bars left of it hold flagged flows only.
+ * Histograms of scores on one axis, normal flows above the line and novel ones below, as shares of each group. The
+ * threshold is an edge between two bins; bins are closed to the right, so bars left of it hold flagged flows only.
  */
 
 import * as Plot from '@observablehq/plot'
@@ -20,12 +18,8 @@ import { formatCount, formatNumber, formatPercent, formatQuantity } from './form
 import type { ReportScores } from './report-data.js'
 
 /**
- * The axis of the score chart: score minus threshold.
- *
- * If all scores are of one order, the axis is even (`linear`). Otherwise it is symmetric-logarithmic (`symlog`): even
- * within ± `unit` of the threshold and tenfold steps beyond, u = sign(d) · log10(1 + |d| / unit). The unit is the power
- * of ten at or below the inter-quartile range of the normal scores. The outermost bin counts values further off than a
- * million units.
+ * The axis: score minus threshold, even (`linear`) if all scores are of one order, otherwise symmetric-logarithmic, u
+ * = sign(d) · log10(1 + |d| / unit). The unit is the power of ten at or below the normal scores' inter-quartile range.
  */
 
 interface ScoreScale {

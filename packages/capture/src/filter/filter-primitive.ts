@@ -1,8 +1,6 @@
 /**
- * One identifier under its qualifiers (protocol, direction, type), checked and turned into a test.
- *
- * As in pcap-filter(7), `ether` takes MAC addresses, `ip`, `ip6` and `arp` take hosts and networks, `tcp`, `udp` and `sctp`
- * take ports. Names are not looked up, so that a filter means the same everywhere.
+ * One identifier under its qualifiers, checked and turned into a test, as in pcap-filter(7). Names are not looked up,
+ * so that a filter means the same everywhere.
  */
 
 import { ArgumentError } from '@oddflow/core'

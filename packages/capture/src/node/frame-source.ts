@@ -5,10 +5,8 @@ import type { CaptureEnd } from '../capture-notes.js'
 import type { FrameBatch } from '../packet-batch.js'
 
 /**
- * CaptureFileError: why a named input could not be read, in one line that begins with its name and ends
- * with what to do.
- *
- * Damage within a capture is no such error (see CaptureEnd): this is for inputs that give nothing at all.
+ * Why an input that gives nothing could not be read, in one line that ends with what to do. Damage within a capture is
+ * in its CaptureEnd.
  */
 
 export type CaptureFileProblem = 'missing' | 'directory' | 'permission' | 'not-a-capture' | 'unreadable'

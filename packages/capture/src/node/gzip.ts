@@ -1,36 +1,15 @@
 /**
- * gzip unpacked block by block, with everything that can be read of a damaged file.
- *
- * zlib's own gunzip gives up at a wrong checksum or at bytes after the last member, with output still in its buffer. Here
- * the framing is read apart and zlib sees only the deflate data: all content is delivered before its checksum is checked.
- * Only damage in the deflate data loses output, at most LOST_BYTES, and is reported. A member of at most SMALL_BYTES of
- * content is held until its checksum has come, and withheld if that is wrong. All this is the same however the input is
- * cut into blocks.
- *
- * Memory: two output buffers and one inflater, whatever the number of members. Starting a stream is expensive, so a member
- * at the start or after a small one (BGZF, a member for each packet) is first tried in one call. The shortest encoding of
- * nothing (03 00) needs neither, so a file of a million empty members is no work.
+ * gzip block by block, with everything that can be read of a damaged file (docs/decisions/0026). zlib's gunzip gives up at a
+ * wrong checksum or at bytes after the last member, with output in its buffer, so the framing is read here and zlib
+ * sees only deflate data. Damage there loses at most LOST_BYTES; a member of at most SMALL_BYTES is withheld if its
+ * checksum is wrong. Starting a stream is expensive, so small members (BGZF) are unpacked in one call.
  */
 import * as zlib from 'node:zlib'
-import { createInflateRaw, inflateRawSync } from 'node:zlib'
 import { crc32 as ownCrc32 } from '@oddflow/core'
 
-/** The used part of zlib's streams. */
-export interface ZlibStream {
-  /** Bytes of input that were used. */
-  readonly bytesWritten: number
-  write(block: Uint8Array, done: () => void): unknown
-  end(): unknown
-  read(): unknown
-  on(event: string, listener: (error: Error) => void): unknown
-  destroy(): unknown
-}
-
 /**
- * A decompressing stream of node:zlib that is fed one block at a time and read on demand.
- *
- * zlib works in another thread and stops while its small output buffer is full. Call `feed`, then `read` until it is null,
- * then look at `outcome`; if that is null too, wait for `changed`.
+ * A decompressing stream of node:zlib, fed one block at a time and read on demand: `feed`, `read` until null, then
+ * `outcome`; if that is null too, wait for `changed`.
  */
 export class ZlibPump {
   /**
@@ -40,10 +19,10 @@ export class ZlibPump {
   outcome: 'used' | 'ended' | 'cut' | 'damaged' | null = null
   /** zlib's description of the damage. */
   message = ''
-  readonly #stream: ZlibStream
+  readonly #stream: zlib.InflateRaw
   #wake: () => void = () => undefined
 
-  constructor(stream: ZlibStream) {
+  constructor(stream: zlib.InflateRaw) {
     this.#stream = stream
     stream.on('readable', () => this.#wake())
     stream.on('end', () => this.#settle('ended'))
@@ -195,7 +174,7 @@ class Gunzip {
     }
     const small = this.#expectsSmall ? inflateSmall(block.subarray(at, at + SMALL_BYTES)) : null
     if (small === null) {
-      this.#pump = new ZlibPump(createInflateRaw({ chunkSize: LOST_BYTES }))
+      this.#pump = new ZlibPump(zlib.createInflateRaw({ chunkSize: LOST_BYTES }))
       return at
     }
     yield* this.#give(small.content)
@@ -292,7 +271,7 @@ function inflateSmall(input: Uint8Array): { content: Uint8Array; usedBytes: numb
   try {
     const options = { info: true, maxOutputLength: SMALL_BYTES, chunkSize: LOST_BYTES }
     // the types lack `info`, with which the documented result is { buffer, engine }
-    const { buffer, engine } = inflateRawSync(input, options) as unknown as {
+    const { buffer, engine } = zlib.inflateRawSync(input, options) as unknown as {
       buffer: Uint8Array
       engine: { bytesWritten: number }
     }
@@ -332,11 +311,9 @@ const STAGE_BYTES: Readonly<Partial<Record<Stage, number>>> = {
 }
 
 /**
- * The framing of deflate data in a gzip file: header and trailer of each member, and what follows the last one.
- *
- * Source: RFC 1952, section 2.3. Bytes come in pieces of any size, and only the fixed fields are kept, so a name of
- * gigabytes costs only time. As in gzip(1), a member is followed by another one, zero bytes (padding of a tape block), or
- * trailing garbage up to the end of the input.
+ * The framing of a gzip file (RFC 1952, 2.3): header and trailer of each member, and what follows the last one:
+ * another member, zero bytes, or trailing garbage. Only the fixed fields are kept, so a name of gigabytes costs only
+ * time.
  */
 class GzipFraming {
   /** Members started. */
@@ -515,9 +492,7 @@ class GzipFraming {
   }
 }
 
-function hex(value: number, digits: number): string {
-  return `0x${value.toString(16).padStart(digits, '0')}`
-}
+const hex = (value: number, digits: number): string => `0x${value.toString(16).padStart(digits, '0')}`
 
 /** In little-endian order. */
 export function readUint32(bytes: Uint8Array, at: number): number {

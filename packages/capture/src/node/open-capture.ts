@@ -1,9 +1,6 @@
 /**
- * Captures from files, FIFOs and standard input, plain, gzip or zstd, through either reader.
- *
- * `openCapture` is iterated, `readCapture` takes a callback. Both hold one batch and a few blocks, at the consumer's pace.
- * An input that gives an error and no packet (missing, a directory, no capture) throws CaptureFileError; later damage ends
- * the reading and is in the end state, with everything before it delivered.
+ * Captures from files, FIFOs and standard input, plain, gzip or zstd. An input that gives an error and no packet
+ * throws CaptureFileError; later damage is in the end state, with everything before it delivered.
  */
 
 import { readSync } from 'node:fs'
@@ -24,11 +21,9 @@ import { framesFromPcapParser } from './pcap-parser-frames.js'
 import { createCompressionState, unpackBlocks } from './unpack-blocks.js'
 
 /**
- * The bytes of a file, a FIFO, a device or standard input, in blocks that are valid until the next one is asked for.
- *
- * A regular file is read synchronously into one reused buffer, which stays in the processor's second cache
- * (DEFAULT_BLOCK_BYTES). The event loop gets its turn every BYTES_A_TURN, so timers and signals do not wait for the file's
- * end. A pipe is read asynchronously, because its next byte may be hours away and a reader that stops must not wait for it.
+ * The bytes of an input, in blocks that are valid until the next is asked for. A regular file is read synchronously
+ * into one reused buffer, with a turn of the event loop every BYTES_A_TURN. A pipe is read asynchronously, because its
+ * next byte may be hours away.
  */
 
 /** Bytes of a regular file between two turns of the event loop. */

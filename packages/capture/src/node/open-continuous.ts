@@ -1,10 +1,7 @@
 /**
- * openContinuous: several capture files that are one capture, as tcpdump -G or dumpcap -b write them.
- *
- * The files may be in any order: each is opened once for its first time, then they are merged in the order of time
- * (merge-captures.ts). What could not be put in order is counted and reported by file. Several files must be regular ones,
- * because a pipe cannot be read twice. A file that is no capture throws CaptureFileError; a cut, damaged or empty one gives
- * what it holds, the others continue, and the end state says which.
+ * Several capture files that are one capture, as tcpdump -G or dumpcap -b write them, in any order: each is opened
+ * once for its first time, so they must be regular files. A cut or damaged file gives what it holds, the others
+ * continue, and the end state says which.
  */
 import { stat } from 'node:fs/promises'
 import { ArgumentError, plural } from '@oddflow/core'

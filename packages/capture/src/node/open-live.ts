@@ -1,12 +1,7 @@
 /**
- * openLive: the packets of a network interface as they come, behind the interface of a capture file.
- *
- * A child process records (recorder.ts), and its output is read like any capture. What has come is delivered at once. The
- * pipe is the only queue: if the consumer is too slow, the kernel drops packets, and the recorder counts them (`counts`,
- * and `drops` of the end state).
- *
- * On the abort signal the recorder stops, what it has written is still delivered, and the end state is that of a whole
- * capture. If the recorder ends by itself or is missing, the iteration throws LiveCaptureError after every packet that came.
+ * The packets of a network interface, recorded by a child process (recorder.ts) and read like any capture. The pipe is
+ * the only queue: if the consumer is too slow, the kernel drops packets, and the recorder counts them. After the abort
+ * signal what the recorder has written is still delivered; if it ends by itself, LiveCaptureError is thrown.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -148,14 +143,9 @@ function spawnRecorder(name: string, command: RecorderCommand): ChildProcess {
 }
 
 /**
- * The recording program as a child process: started, asked for its counts, stopped in bounded time.
- *
- * Its standard output is the capture, its standard error goes to recorder.ts. While the capture is not read, the pipe
- * fills, the program waits, and the kernel counts what it drops. The child is killed when this process ends; if this
- * process is killed, the child would notice only at the next packet, so a guard kills it.
- *
- * The end of the program is noticed although a child of its own still holds its pipes open (a killed wrapper, a helper in
- * the background): what it wrote is still read, and then the pipes are closed from here.
+ * The recording program as a child process. A guard kills it when this process is killed, since the child would notice
+ * only at its next packet. Its end is noticed although a process of its own still holds its pipes open: what it wrote
+ * is read, and then the pipes are closed.
  */
 class Recorder {
   readonly messages = new RecorderMessages()

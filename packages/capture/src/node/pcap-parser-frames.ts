@@ -1,11 +1,7 @@
 /**
- * framesFromPcapParser: the npm package pcap-parser as a source of frame batches.
- *
- * pcap-parser emits an event per packet as fast as its stream flows. Packets wait here, and the stream is paused while
- * they do, so at most one block of the stream waits. As far as events and public fields show it, what the package ignores
- * is checked: a captured length above MAXIMUM_CAPTURED_BYTES ends the reading before the package gathers so many bytes;
- * bytes left at the end mean `truncated`; a version other than 2.x makes a warning. Nanosecond files and pcapng, which it
- * cannot read, are refused by name.
+ * The npm package pcap-parser as a source of frame batches. It emits packets as fast as its stream flows, so the
+ * stream is paused while packets wait here. What it ignores is checked as far as its events show it: captured lengths,
+ * bytes left at the end, the version. Nanosecond files and pcapng, which it cannot read, are refused by name.
  */
 
 import type { Readable } from 'node:stream'

@@ -1,12 +1,7 @@
 /**
- * The command line of the recording program, tcpdump or dumpcap, and its messages.
- *
- * Recording needs rights, which only this well-reviewed program has; it writes a capture to a pipe. Its arguments never go
- * through a shell, and the filter comes after `--`, where it is no option.
- *
- * tcpdump: `-U --immediate-mode` delivers every packet as it comes (otherwise a quiet network is seen half a second late),
- * `-n` looks up no names. dumpcap has neither and no direction, and collects packets before it writes; it needs no root if
- * the user is in its group.
+ * The command line of tcpdump or dumpcap, and its messages. Only this program needs the rights to record. Arguments
+ * never go through a shell, and the filter comes after `--`. tcpdump's `-U --immediate-mode` delivers every packet at
+ * once; dumpcap has no such option and no direction.
  */
 import { ArgumentError } from '@oddflow/core'
 import { MAXIMUM_CAPTURED_BYTES } from '../capture-notes.js'

@@ -1,21 +1,15 @@
 /**
- * gzip and zstd, recognized by their magic numbers and unpacked block by block.
- *
- * Output is taken on demand: zlib stops while its small output buffer is full, so an input that would unpack to terabytes
- * costs time and no memory. All output of an input block is taken before the next is fed, so a cut stream gives all that
- * it holds before it is reported as `truncated`. Several gzip members or zstd frames are one stream, as in gzip(1) and
- * zstd(1). Node has zstd from 22.15 and 23.8 on; with an older Node the error names the workaround.
+ * gzip and zstd, recognized by their magic numbers and unpacked block by block, on demand: an input that would unpack
+ * to terabytes costs no memory. A cut stream gives all that it holds before it is reported as `truncated`. Node has
+ * zstd from 22.15 and 23.8 on.
  */
 import process from 'node:process'
 import * as zlib from 'node:zlib'
-import { type CompressionState, gunzipBlocks, readUint32, ZlibPump, type ZlibStream } from './gzip.js'
+import { type CompressionState, gunzipBlocks, readUint32, ZlibPump } from './gzip.js'
 
 /**
- * Where zstd frames end (RFC 8878, section 3.1), so that each is fed to the decompressor alone.
- *
- * Node's decompressor drops what follows a frame within one write (seen with 22.20) and ends a cut stream like a whole
- * one. The frame's structure shows both: magic, header, blocks of a stated size with the last one marked, an optional
- * checksum. Skippable frames hold no content. Only sizes are read here.
+ * Where zstd frames end (RFC 8878, 3.1), so that each is fed to the decompressor alone: Node's drops what follows a
+ * frame within one write (seen with 22.20) and ends a cut stream like a whole one. Only sizes are read here.
  */
 const MAGIC = 0xfd2fb528
 const SKIPPABLE = 0x184d2a50
@@ -172,7 +166,7 @@ async function* unzstdBlocks(
   state: CompressionState,
 ): AsyncGenerator<Uint8Array> {
   const { createZstdDecompress } = zlib as {
-    createZstdDecompress?: (options: { chunkSize: number }) => ZlibStream
+    createZstdDecompress?: (options: { chunkSize: number }) => zlib.InflateRaw
   }
   if (createZstdDecompress === undefined) {
     state.damage = NO_ZSTD

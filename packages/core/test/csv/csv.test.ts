@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { createCsvRowsReader, csvPieces } from '../../src/csv.js'
 import {
   ArgumentError,
-  createCsvRowsReader,
-  csvPieces,
   decodeCsvRows,
   encodeCsvRows,
   FormatError,

@@ -1,10 +1,7 @@
 /**
- * The WebAssembly SIMD kernels: one instance, one memory, used by one program (a scorer, a solver) at a time.
- *
- * A program lays out the memory from RESERVED_BYTES on; `enter` loads its constants if another program was there in
- * between. So the memory is no larger than the largest program needs, and nothing has to be freed. Nothing but
- * constants outlives a call: callers of foreign code must enter again. Without WebAssembly or SIMD, beyond
- * MAXIMUM_BYTES, or when the memory is refused, callers take their typed-array path, which gives the same bits.
+ * The WebAssembly SIMD kernels: one memory, used by one program (a scorer, a solver) at a time. `enter` loads a
+ * program's constants if another was there in between; nothing but constants outlives a call. Without SIMD, or beyond
+ * MAXIMUM_BYTES, callers take their typed-array path, which gives the same bits.
  */
 import { decodeBase64 } from '@oddflow/core'
 import { LARGEST_FLOAT32, toFloat32, toFloat32Into } from '../gaussian-kernel.js'
@@ -260,7 +257,6 @@ interface WasmMemory {
 /** The used part of the global WebAssembly, which not every environment has. */
 interface WasmGlobal {
   validate(bytes: Uint8Array): boolean
-  compile(bytes: Uint8Array): Promise<object>
   readonly Module: new (bytes: Uint8Array) => object
   readonly Instance: new (module: object) => { readonly exports: unknown }
 }
@@ -270,30 +266,16 @@ let shared: SimdKernels | null | undefined
 
 /** The kernels, compiled at the first call; null where there are none. */
 export function simdKernels(): SimdKernels | null {
-  if (shared === undefined) {
-    shared = attempt((wasm, bytes) => instantiate(wasm, new wasm.Module(bytes)))
-  }
+  if (shared === undefined) shared = compileKernels()
   return shared
 }
 
-/**
- * Compiles the kernels without blocking; resolves to whether there are any. Needed only where compiling at once is
- * refused, which is on the main thread of browsers of before 2023; scorers made earlier stay on typed arrays.
- */
-export async function prepareSimdKernels(): Promise<boolean> {
-  if (shared === undefined || shared === null) {
-    const compiled = attempt((wasm, bytes) => wasm.compile(bytes).then((module) => instantiate(wasm, module)))
-    shared = await (compiled ?? Promise.resolve(null)).catch(() => null)
-  }
-  return shared !== null
-}
-
-function attempt<T>(make: (wasm: WasmGlobal, bytes: Uint8Array) => T): T | null {
+function compileKernels(): SimdKernels | null {
   const wasm = (globalThis as { readonly WebAssembly?: WasmGlobal }).WebAssembly
   try {
     if (wasm === undefined) return null
     const bytes = decodeBase64(MODULE_BASE64)
-    return wasm.validate(bytes) ? make(wasm, bytes) : null
+    return wasm.validate(bytes) ? instantiate(wasm, new wasm.Module(bytes)) : null
   } catch {
     return null // refused by a policy, for its size or for want of memory: not an error, only slower
   }
@@ -339,9 +321,8 @@ function viewsOf({ buffer }: WasmMemory): KernelMemory {
 }
 
 /**
- * MemoryLayout: where a SIMD program's arrays stand, one after the other, each at a multiple of 16 bytes.
- *
- * An address is in bytes, as the kernels want it; a number of float64 stands at address / 8 of the memory's view.
+ * Places of a SIMD program's arrays, each at a multiple of 16 bytes. An address is in bytes; a number of float64
+ * stands at address / 8 of the memory's view.
  */
 
 export class MemoryLayout {
