@@ -118,7 +118,7 @@ export function learningModel(detector: DetectorModel): LearningModel {
     )
   }
   throw new ArgumentError(
-    `detector: ${detector.kind} cannot be updated row by row; oc-kjl, oc-nystrom, oc-kjl-qs, oc-nystrom-qs and gmm can. An ensemble is updated with rows stated to be normal (oddflow update --assume-normal)`,
+    `detector: ${detector.kind} has no mixture, which updates row by row and drift need; train with oc-kjl, oc-nystrom, oc-kjl-qs, oc-nystrom-qs or gmm. An ensemble is updated with rows stated to be normal (oddflow update --assume-normal)`,
     'detector',
   )
 }

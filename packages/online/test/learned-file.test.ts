@@ -285,7 +285,7 @@ describe('a model file with learned state', () => {
 
   it('is refused on a detector that cannot learn on', () => {
     const other = { ...sampleModel({ detector: 'nearest' }), learned: saved.learned! }
-    expect(() => learnedStateOf(other)).toThrow(/nearest cannot be updated row by row/)
+    expect(() => learnedStateOf(other)).toThrow(/nearest has no mixture/)
     const unguarded = learnt({ supportGuard: false })
     expect(() => learnedStateOf({ ...saved, learned: unguarded.learned! })).toThrow(/supportGuard/)
   })

@@ -32,6 +32,7 @@ import {
   type CaptureInput,
   type CaptureRead,
   complaints,
+  type InputsUnderModel,
   inputsUnderModel,
   type Reading,
   stopForStreams,
@@ -162,61 +163,51 @@ export async function score(
   if (options.explain === true && options.group !== undefined) {
     throw new UsageError('--explain: explains flows and rows; leave out one of --explain and --group')
   }
-  const { kind, saved, inputs, reading } = inputsUnderModel(modelPath, files, options)
+  const run: Run = { ...inputsUnderModel(modelPath, files, options), files, reads: [] }
+  if (options.group === undefined) await writeVerdicts(run, options)
+  else await writeGroups(run, options.group, options)
+}
+
+interface Run extends InputsUnderModel {
+  readonly files: readonly string[]
+  /** The captures that were read so far. */
+  readonly reads: CaptureRead[]
+}
+
+async function writeGroups(run: Run, group: GroupKind, options: ScoreCommandOptions): Promise<void> {
+  const { saved, inputs, reads } = run
   const out = createLineWriter()
-  const scoring = {
-    ...reading,
-    stop: stopForStreams(files),
-    // one input that cannot be read takes nothing from the others
-    onUnreadable:
-      files.length === 1
-        ? undefined
-        : (error: Error) => {
-            complain(error.message)
-            process.exitCode = 1
-          },
-  }
-  const reads: CaptureRead[] = []
-  const heard = (read: CaptureRead | null): void => {
-    if (read === null) return
-    for (const line of complaints(read)) warn(line)
-    reads.push(read)
-  }
-  const refuseNothing = ({ counters }: ScoreSummary, found: number): void => {
-    if (counters !== null && reads.length > 0 && found === 0) {
-      throw noFlowIn(files, describePackets(counters, reads))
-    }
-  }
-  const { group } = options
-  if (group !== undefined) {
-    const writer = createGroupWriter(options.format, out)
-    let flows = 0
-    const scored = await withProgress((progress) =>
-      scoreGroups(saved, inputs, group, { ...scoring, progress }, ({ groups, read }) => {
-        heard(read)
-        for (const each of groups) {
-          flows += each.flows
-          // an empty capture is no normal one
-          if (each.flows > 0 && (options.novelOnly !== true || each.novel)) writer.write(each)
-        }
-        out.flush()
-      }),
-    )
-    refuseNothing(scored, flows)
-    if (scored.counters !== null) note(describePackets(scored.counters, reads))
-    note(describeGroupLevel(saved, group))
-    return
-  }
-  const writer = createVerdictWriter(options.format, kind, out, options.explain === true ? saved : null)
+  const writer = createGroupWriter(options.format, out)
+  let flows = 0
+  const { counters } = await withProgress((progress) =>
+    scoreGroups(saved, inputs, group, { ...scoringOf(run), progress }, ({ groups, read }) => {
+      addRead(reads, read)
+      for (const each of groups) {
+        flows += each.flows
+        // an empty capture is no normal one
+        if (each.flows > 0 && (options.novelOnly !== true || each.novel)) writer.write(each)
+      }
+      out.flush()
+    }),
+  )
+  refuseNothing(run, counters, flows)
+  if (counters !== null) note(describePackets(counters, reads))
+  note(describeGroupLevel(saved, group))
+}
+
+async function writeVerdicts(run: Run, options: ScoreCommandOptions): Promise<void> {
+  const { kind, saved, inputs, reads } = run
+  const { novelOnly, explain, format } = options
+  const out = createLineWriter()
+  const writer = createVerdictWriter(format, kind, out, explain === true ? saved : null)
   const totals: VerdictCounts[] = []
-  const { novelOnly, explain } = options
-  const scored = await withProgress((progress) =>
+  const { counters } = await withProgress((progress) =>
     scoreInputs(
       saved,
       inputs,
-      { ...scoring, progress, keepRows: false, novelOnly, explain },
+      { ...scoringOf(run), progress, keepRows: false, novelOnly, explain },
       ({ verdicts, release, counts, read }) => {
-        heard(read)
+        addRead(reads, read)
         totals.push(counts)
         for (const verdict of verdicts) writer.write(verdict)
         release()
@@ -227,11 +218,37 @@ export async function score(
   )
   out.flush()
   refuseNothing(
-    scored,
+    run,
+    counters,
     totals.reduce((sum, { total }) => sum + total, 0),
   )
   warnOfBareRows(saved, kind)
   note(describeVerdicts(totals, kind))
-  notePackets(scored.counters, reads)
+  notePackets(counters, reads)
   note(describeThreshold(saved))
+}
+
+function scoringOf({ files, reading }: Run) {
+  // one input that cannot be read takes nothing from the others
+  const onUnreadable = (error: Error): void => {
+    complain(error.message)
+    process.exitCode = 1
+  }
+  return {
+    ...reading,
+    stop: stopForStreams(files),
+    onUnreadable: files.length === 1 ? undefined : onUnreadable,
+  }
+}
+
+function addRead(reads: CaptureRead[], read: CaptureRead | null): void {
+  if (read === null) return
+  for (const line of complaints(read)) warn(line)
+  reads.push(read)
+}
+
+function refuseNothing({ files, reads }: Run, counters: ScoreSummary['counters'], found: number): void {
+  if (counters !== null && reads.length > 0 && found === 0) {
+    throw noFlowIn(files, describePackets(counters, reads))
+  }
 }
