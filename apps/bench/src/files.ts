@@ -10,8 +10,8 @@ import { FileError, fileError, writeFileWhole as writeWhole } from '@oddflow/pro
 import { z } from 'zod'
 
 /**
- * The absolute path of a file of this package. Its folder is one above the compiled modules and one above the bundle, so this
- * module must stay at the top of src/.
+ * The absolute path of a file of this package. Its folder is one above the compiled modules and one above the bundle,
+ * so this module must stay at the top of src/.
  */
 export const packagePath = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url))
 
@@ -122,8 +122,8 @@ export function inFile<T>(path: string, work: () => T, action: 'read' | 'write' 
 }
 
 /**
- * Makes a folder and its parents one by one, so that the FileError names the part that could not be made: with `recursive`
- * Node reports "no such file or folder" where a file system accepts nothing new.
+ * Makes a folder and its parents one by one, so that the FileError names the part that could not be made: with
+ * `recursive` Node reports "no such file or folder" where a file system accepts nothing new.
  */
 export function makeFolder(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false })

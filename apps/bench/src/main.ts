@@ -1,9 +1,5 @@
 #!/usr/bin/env node
-/**
- * The `oddflow-bench` program: parses the command line, runs one command, and turns every outcome into an exit
- * code: 0 done, 1 the data is unusable or a trial failed, 2 the command line was wrong. An error is one line on
- * standard error; a stack trace means a bug.
- */
+/** The `oddflow-bench` program. Exit code 0: done; 1: unusable data or a failed trial; 2: wrong command line. */
 import { reportFailure } from '@oddflow/program'
 import { createProgram } from './program.js'
 

@@ -1,17 +1,12 @@
 /**
- * AUC: the chance that a novel row scores below a normal one, ties counted one half (Mann and Whitney 1947;
- * Hanley and McNeil, Radiology 143, 1982). Equal to the area under the ROC curve by trapezoids.
- *
- * Counted in whole and half pairs, which float64 holds exactly up to 2^53 of them, then divided once.
+ * AUC: the chance that a novel row scores below a normal one, ties one half (Mann and Whitney 1947; Hanley and McNeil,
+ * Radiology 143, 1982). Counted in whole and half pairs, exact in float64 up to 2^53, then divided once.
  */
 
 import { ArgumentError, log, type Rng } from '@oddflow/core'
 import { groupByScore, missingClass, type NovelLabels, type RocCurve, type ScoreGroups } from './roc.js'
 
-/**
- * Quantiles of the standard normal distribution: Wichura, "Algorithm AS 241: the percentage points of the
- * normal distribution" (Applied Statistics 37, 1988), its routine PPND16, good to about 1 part in 10^16.
- */
+/** Standard normal quantiles, to 1 part in 10^16: Wichura, Algorithm AS 241, PPND16 (Applied Statistics 37, 1988). */
 
 const CENTRE = [
   3.3871328727963665, 133.14166789178438, 1971.5909503065513, 13731.69376550946, 45921.95393154987,
@@ -60,12 +55,8 @@ function polynomial(coefficients: readonly number[], x: number): number {
 }
 
 /**
- * Partial AUC: the area under the ROC curve where false alarms are few, which is the part that a deployed
- * detector lives in (McClish, "Analyzing a portion of the ROC curve", Medical Decision Making 9, 1989).
- *
- * The plain value is at most `limit`, and limit²/2 for a detector that guesses. McClish's standardised value
- * maps these two to 1 and ½, so that values at different limits can be compared. Ties are crossed by straight
- * lines, as in the full area; `tprAtFpr` steps instead, because it speaks of thresholds one can set.
+ * Partial AUC: the area where false alarms are few (McClish, Medical Decision Making 9, 1989). Her standardised value
+ * maps guessing to ½ and perfection to 1 at any limit. Ties are crossed by straight lines, as in the full area.
  */
 
 export type PartialAuc =
@@ -127,11 +118,8 @@ function areaOf(novel: Float64Array, normal: Float64Array, novelTotal: number, n
 }
 
 /**
- * How sure an AUC is: a percentile bootstrap over the rows that were scored (Efron and Tibshirani, "An
- * Introduction to the Bootstrap", 1993, chapter 13), drawn within each class so that both keep their size.
- *
- * It speaks of the sampling of test rows alone. A model fitted to other rows would differ too; that takes
- * repeated fits.
+ * Percentile bootstrap over the scored rows (Efron and Tibshirani 1993, chapter 13), drawn within each class. It covers
+ * the sampling of test rows alone, not that of training rows.
  */
 
 export interface AucIntervalOptions {
@@ -199,26 +187,15 @@ function resample(owners: Uint32Array, counts: Float64Array, rng: Rng): void {
 }
 
 /**
- * DeLong's variance of an AUC: how much it would change on other test rows, from one sample, without
- * resampling (DeLong, DeLong and Clarke-Pearson, Biometrics 44, 1988).
- *
- * Each novel row has a placement, the share of normal rows that score above it (ties one half), each normal row
- * the share of novel rows below it; the AUC is the mean of either, and its variance the sum of their sample
- * variances over their numbers. Rows of equal score have equal placements, so sorted groups are enough and
- * the cost is a sort (Sun and Xu, IEEE Signal Processing Letters 21, 2014).
- *
- * The interval is normal and cut at 0 and 1. Near 1 with few rows the bootstrap (`aucInterval`) is the better
- * one: the variance of a perfect separation is 0 here, which says nothing of its certainty.
+ * DeLong's variance of an AUC from one sample (Biometrics 44, 1988), by sorted groups (Sun and Xu, IEEE Signal
+ * Processing Letters 21, 2014). The interval is normal, cut at 0 and 1; near 1 with few rows `aucInterval` is better.
  */
 
 export type DeLongInterval =
   | { readonly value: number; readonly variance: number; readonly low: number; readonly high: number }
   | { readonly value: null; readonly reason: string }
 
-/**
- * AUC with variance and interval at `level` in (0, 1), default 0.95. O(n log n). Throws ArgumentError as `auc`;
- * null with a reason when either class has fewer than two rows, which no variance can be had from.
- */
+/** O(n log n). Throws ArgumentError as `auc`; null with a reason when a class has fewer than two rows. */
 export function delongInterval(
   scores: ArrayLike<number>,
   isNovel: NovelLabels,

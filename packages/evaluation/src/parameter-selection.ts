@@ -1,7 +1,4 @@
-/**
- * Parameter grids: the values that are tried of a detector's options (paper, "Minimal tuning": the bandwidth over ten
- * quantiles of the pair distances and the number of components over ten more, where a detector has one to choose).
- */
+/** Parameter grids, and the choice of parameters and detectors (paper, "Minimal tuning"). */
 import {
   ArgumentError,
   asMatrix,
@@ -36,13 +33,9 @@ import {
 import { auc } from './auc.js'
 
 /**
- * Choosing parameters on labelled validation rows: each candidate is fitted to the same training rows with the same
- * randomness, and the one with the largest AUC is chosen (paper, "Minimal tuning"; its "minimize AUC" is a slip). Of
- * equal AUCs the candidate that comes first is chosen, so the choice does not depend on the order in which results
- * arrive, or on how many workers made them.
- *
- * A candidate that cannot be fitted (a bandwidth of 0, a singular mixture) is out of the running and says why; only
- * when none can be fitted is that an error.
+ * Each candidate is fitted to the same rows with the same randomness; the largest AUC on the validation rows wins (the
+ * paper's "minimize AUC" is a slip), the first of equals. A candidate that cannot be fitted is left out with its
+ * reason.
  */
 
 /** Validation rows of both classes. */
@@ -70,10 +63,7 @@ export interface Selection {
   readonly results: readonly CandidateResult[]
 }
 
-/**
- * Normal rows, then novel ones. Throws DataError where a class has no rows, ArgumentError for rows that are not as
- * wide as the training rows (`dimension`) or not finite; `field` is `normal` or `novel`.
- */
+/** Normal rows, then novel ones. Throws DataError for an empty class, ArgumentError for unusable rows. */
 export function validationRows(
   normal: Matrix | MatrixLike,
   novel: Matrix | MatrixLike,
@@ -104,10 +94,7 @@ export function validationRows(
 /** Fits candidate number i and measures it. */
 export type CandidateTrial = (index: number) => CandidateResult
 
-/**
- * A trial of candidates over training rows (n × D). Work that candidates have in common is done once when they are
- * tried one after another, as `candidateGroups` has them. Throws as `fitDetector` does for the rows themselves.
- */
+/** A trial of candidates. Shared work is done once in the order of `candidateGroups`. Throws as `fitDetector`. */
 export function createCandidateTrial(
   train: Matrix | MatrixLike,
   { rows, isNovel }: ValidationRows,
@@ -207,10 +194,7 @@ export interface SuitedDetector {
   readonly tried: readonly { readonly detector: DetectorName; readonly auc: number | null }[]
 }
 
-/**
- * Chooses one of PLAIN_ROWS_DETECTORS for normal rows (n × D): of those that take all options in `given`, the one that
- * `selectDetector` favours. Null where none takes them. Throws as `selectDetector`.
- */
+/** Chooses by `selectDetector` among PLAIN_ROWS_DETECTORS that take all options in `given`; null where none does. */
 export function suitedDetector(rows: Matrix, given: DetectorOptions, rng: Rng): SuitedDetector | null {
   const names = OPTION_NAMES.filter((name) => given[name] !== undefined)
   const suited: readonly DetectorOptions[] = PLAIN_ROWS_DETECTORS.filter(({ detector }) =>
@@ -235,10 +219,8 @@ const CHOICE_ROWS = 4000
 const CHOICE_HELD_SHARE = 0.25
 
 /**
- * Chooses a detector without one novel row: the one that best tells held-out rows from stretched copies of them. A copy
- * is a row with all of its numbers multiplied by exp(|z|), z standard normal. Throws as `selectParameters`.
- *
- * @param rows - normal rows, n × D
+ * Chooses a detector for normal rows (n × D) without a novel row: the one that best tells held-out rows from copies
+ * multiplied by exp(|z|), z standard normal. Throws as `selectParameters`.
  */
 export function selectDetector(rows: Matrix, candidates: readonly CheckedParameters[], rng: Rng): Selection {
   const drawn = sampleWithoutReplacement(rows.rows, Math.min(CHOICE_ROWS, rows.rows), rng.fork('rows'))
@@ -290,9 +272,8 @@ export function applicableGrid(options: DetectorOptions, grid: ParameterGrid = P
 }
 
 /**
- * Every combination of the grid's values with the options given, in the order in which ties go to the first: values
- * as they are listed, the last option changing fastest, and k the last of all. Throws ArgumentError with `field` set
- * to the option at fault: unknown, not the detector's, given as well, out of range, listed twice, without a value.
+ * Every combination of the grid's values with the given options, in the order in which ties go to the first; k changes
+ * fastest. Throws ArgumentError with `field` set to the wrong option.
  */
 export function gridCandidates(options: DetectorOptions, grid: ParameterGrid): Candidate[] {
   const axes = orderedAxes(grid)

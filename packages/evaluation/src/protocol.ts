@@ -1,12 +1,6 @@
 /**
- * Who is trained on and who is tested: the paper's sampling (section "Results Averaging").
- *
- * One test sample of both classes is drawn first and kept; then each repeat draws its own training rows and
- * a validation sample of both classes. Only row numbers are drawn: pools may lie anywhere. Nothing that is tested
- * or validated on is trained on: training rows come from what the test sample left, validation rows from what
- * both left (the paper leaves this open). Each repeat has a stream of its own, and training rows one apart from
- * validation's, so repeat 3 trains on the same rows whether three repeats are drawn or five, tuned or not. The spread over repeats is one of training rows alone:
- * the test sample is the same in all of them.
+ * The paper's sampling ("Results Averaging"): one test sample, then training and validation rows for each repeat. No
+ * row is in two samples of a repeat. Each repeat has its own streams, so repeat 3 is the same of three repeats or five.
  */
 import { ArgumentError, DataError, type Rng, sampleWithoutReplacement } from '@oddflow/core'
 
@@ -46,10 +40,7 @@ export interface ProtocolRows {
   readonly repeats: readonly RepeatRows[]
 }
 
-/**
- * `pool`: how many normal and novel rows there are to draw from. Throws ArgumentError for counts that are not
- * whole numbers, DataError naming the class and what is missing when a pool is too small.
- */
+/** Throws ArgumentError for counts that are no whole numbers, DataError when a pool is too small. */
 export function drawProtocol(
   pool: { readonly normal: number; readonly novel: number },
   counts: ProtocolCounts,

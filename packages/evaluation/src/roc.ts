@@ -1,19 +1,11 @@
 /**
- * ROC curve: what each possible threshold would catch and what it would cost.
- *
- * One point for each different score, plus the corner (0, 0) where nothing is called novel. Point i belongs to
- * the rule "novel iff score ≤ thresholds[i]". Rows of equal score pass together, so the line between two
- * points over a tie is slanted and no threshold lies on it; measures at a rate therefore step, they do not
- * interpolate (Fawcett, Pattern Recognition Letters 27, 2006, section 5).
+ * ROC curve: one point for each different score, and (0, 0). Point i is the rule "novel iff score ≤ thresholds[i]".
+ * Rows of equal score pass together, so rates step and are not interpolated (Fawcett, Pattern Recognition Letters 27,
+ * 2006).
  */
 import { ArgumentError } from '@oddflow/core'
 
-/**
- * Scores and labels, checked once and sorted once: what every measure here starts from.
- *
- * Scores are OddFlow's: higher = more normal. Novel is the positive class. A row is called novel at
- * threshold t when its score ≤ t, so rows of equal score get the same verdict and can only be counted together.
- */
+/** Scores and labels, checked and sorted once. Higher is more normal, novel the positive class, equal scores count together. */
 
 /** One entry a row: true or 1 = novel, false or 0 = normal. */
 export type NovelLabels = ArrayLike<boolean | number>
@@ -141,13 +133,9 @@ export function ratesAtThreshold(scores: ArrayLike<number>, isNovel: NovelLabels
 }
 
 /**
- * Precision and recall: of the rows called novel, how many are; of the novel rows, how many are called so.
- *
- * Unlike the ROC curve these depend on how many novel rows there are, so figures from samples of different
- * make-up do not compare (Davis and Goadrich, "The relationship between precision-recall and ROC curves", ICML
- * 2006). One point for each different score, since rows of equal score get the same verdict; average precision is
- * the sum of precision times the step in recall over these points, with no interpolation, which would promise
- * precision that no threshold has.
+ * Precision and recall depend on the share of novel rows, so samples of different make-up do not compare (Davis and
+ * Goadrich, ICML 2006). Average precision sums steps without interpolation, which would promise precision that no
+ * threshold has.
  */
 
 export interface PrecisionRecallCurve {
@@ -226,10 +214,7 @@ export type OperatingPoint =
     }
   | { readonly value: null; readonly reason: string }
 
-/**
- * O(n log n), scores higher = more normal. Throws ArgumentError for a score that is NaN, a label that is
- * neither, or unequal lengths.
- */
+/** O(n log n). Throws ArgumentError for a score that is NaN, a label that is neither, or unequal lengths. */
 export function rocCurve(scores: ArrayLike<number>, isNovel: NovelLabels): RocCurve {
   const groups = groupByScore(scores, isNovel)
   const points = groups.scores.length + 1
@@ -257,10 +242,7 @@ export function rocCurve(scores: ArrayLike<number>, isNovel: NovelLabels): RocCu
   }
 }
 
-/**
- * The largest true-positive rate of any threshold whose false-positive rate is at most `limit` (in [0, 1]):
- * a rate that can really be had, so never too good. Throws ArgumentError for a limit outside [0, 1].
- */
+/** The largest true-positive rate with a false-positive rate of at most `limit`. Throws ArgumentError outside [0, 1]. */
 export function tprAtFpr(curve: RocCurve, limit: number): OperatingPoint {
   if (!(limit >= 0 && limit <= 1)) {
     throw new ArgumentError(`limit: expected a false-positive rate from 0 to 1, found ${limit}`, 'limit')

@@ -1,22 +1,13 @@
 /**
- * Summaries: the figures of the paper's tables, from trials alone (section "Results Averaging").
- *
- * For the baseline, mean and standard deviation over repeats. For a method beside it, each repeat is divided by,
- * or divides, the baseline's mean µ over its repeats: AUC retained is a_i / µ, a speed-up or reduction µ / t_i, and
- * the figure is the mean of these ratios ± their standard deviation.
- *
- * AUC and space belong to the work, so a trial that ran on several machines counts once, as the machine that trained
- * it has it: what others measured is a check of that, not a second opinion. Times belong to a machine and are only
- * compared with the baseline's on the same one.
+ * The figures of the paper's tables, from trials alone ("Results Averaging"): each repeat's ratio to the baseline's
+ * mean, averaged. AUC and space count once for work on several machines, as trained; times compare on one machine
+ * alone.
  */
 
 import { ArgumentError } from '@oddflow/core'
 import { type TestSample, type Trial, type Tuning, workKey } from './trial.js'
 
-/**
- * Mean and sample standard deviation (over n − 1), in two passes over the values as they come. One value has no
- * spread: null, not 0.
- */
+/** Mean and sample standard deviation (n − 1) in two passes. */
 export interface Spread {
   readonly mean: number
   /** null for a single value. */
@@ -41,12 +32,7 @@ export function spread(values: ArrayLike<number>): Spread | null {
   return { mean: centre, sd: n === 1 ? null : Math.sqrt(squares / (n - 1)), n }
 }
 
-/**
- * Wall-clock time of repeated work. The clock comes from the caller: packages here know no time.
- *
- * A few runs before the first that counts let a just-in-time compiler and caches settle. All times are kept,
- * not a mean of them: the reader judges outliers.
- */
+/** Wall-clock times of repeated work, all of them, after a few runs to warm up. The caller gives the clock. */
 
 export interface TimingOptions {
   /** A monotonic clock in milliseconds, such as `() => performance.now()`. */
@@ -87,11 +73,8 @@ function checkRuns(field: string, value: number, least: number): void {
 }
 
 /**
- * Histogram: how scores are distributed, for a picture.
- *
- * Log-densities have a few values far below all others; bins that reached them would put everything else
- * into one bar. So the edges may leave out a share of the values at each end, and what lies beyond is
- * counted, not dropped: counts, below and above together are all values.
+ * Histogram of scores. A few log-densities lie far below all others, so edges may leave out a share at each end;
+ * counts, below and above together are all values.
  */
 
 export interface Histogram {
@@ -103,9 +86,8 @@ export interface Histogram {
 }
 
 /**
- * Edges of `bins` equal bins over the values but for `tail` of them at each end (a share in [0, 0.5)).
- * Infinite values lie beyond the edges. Equal values give bins around them. Throws ArgumentError for NaN or
- * when no value is finite.
+ * Edges of `bins` equal bins, without a share `tail` of the values at each end (in [0, 0.5)). Equal values get bins
+ * around them. Throws ArgumentError for NaN, or when no value is finite.
  */
 export function histogramEdges(values: ArrayLike<number>, bins: number, tail = 0): Float64Array {
   if (!Number.isSafeInteger(bins) || bins < 1 || bins > 10_000) {

@@ -1,12 +1,8 @@
 import { DataError, FormatError, parseStrictJson } from '@oddflow/core'
 
 /**
- * Trials as JSON lines: one trial a line, fields in a fixed order, so that equal trials are equal text.
- *
- * A file of trials may come from another machine or by mail, and its figures end up in tables. So a line is
- * taken field by field: one that is missing, unknown, repeated or out of range is refused with its name; names
- * are short and of letters, digits and hyphens, free text holds no control characters, and a line has a bounded
- * length before anything is parsed.
+ * Trials as JSON lines, fields in a fixed order, so that equal trials are equal text. A line may come from another
+ * machine: each field is checked by name and bounded.
  */
 
 /** UTF-16 units in a line. */
@@ -204,11 +200,8 @@ export function decodeTrial(line: string): Trial {
 }
 
 /**
- * Trial: one detector fitted once and tested, with all that it takes to know what was measured and to do it again.
- *
- * A trial says which data (by hash), which parameters, which seed, which machine and which versions; tables are
- * made from trials and nothing else. The same trial of two machines has two records, which differ in the
- * machine and the times alone: what the data, the seed and the parameters decide is equal everywhere.
+ * One detector fitted once and tested, with data hash, parameters, seed, machine and versions. The same trial of two
+ * machines differs in machine and times alone.
  */
 
 /** Plain data that survives JSON unchanged: what parameters are made of. */
@@ -313,11 +306,8 @@ export function trialKey(trial: Trial): string {
 }
 
 /**
- * Trials of several runs and machines as one collection.
- *
- * The same line twice is one trial. Two different records of one key cannot both be right, and which one is
- * cannot be known here: an error that names the key. Trials of one data set under one seed must have seen the same
- * rows, whatever the machine, and all trials of one repeat as many: nothing in a table tells trials of two n apart.
+ * Trials of several runs and machines as one collection. Equal lines are one trial; different records of one key are an
+ * error, and so are different rows or numbers of training rows of one data set.
  */
 
 /** In the order of their keys, whatever order they came in. Throws DataError naming the key at fault. */
@@ -368,10 +358,7 @@ export interface Disagreement {
   readonly aucs: readonly number[]
 }
 
-/**
- * Work whose AUC or space is not the same on every machine, bit for bit, over the test samples that both have: a
- * machine that only tests may have been given one of them.
- */
+/** Work whose AUC or space differs between machines, bit by bit, over the test samples that both have. */
 export function findDisagreements(trials: readonly Trial[]): Disagreement[] {
   const byWork = new Map<string, Trial[]>()
   for (const trial of trials) {

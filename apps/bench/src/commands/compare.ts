@@ -1,7 +1,6 @@
 /**
- * `oddflow-bench compare`: every detector on a researcher's own captures or rows. Each model is made as `oddflow train`
- * makes it and has a threshold for 1 % of normal rows; all detectors but the ensemble, which does so itself, are given
- * standardised columns.
+ * `oddflow-bench compare`: every detector on a user's captures or rows, trained as `oddflow train` trains it
+ * (threshold: 1 %). All detectors but the ensemble get standardised columns; the ensemble standardises by itself.
  */
 import { readFileSync } from 'node:fs'
 import {

@@ -1,7 +1,4 @@
-/**
- * `oddflow-bench machines`: the models of trials, tested on every target. Exit code 1 when a target could not do it,
- * or did not get the same bytes and scores.
- */
+/** `oddflow-bench machines`: models of trials on every target. Exit code 1: a target failed, or bytes or scores differ. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DataError, FormatError, OddFlowError } from '@oddflow/core'

@@ -101,9 +101,8 @@ A peer that is not installed is reported as absent. The C program is compiled wi
 }
 
 /**
- * One repeat of one data set: our one-class SVM, and that of a peer over the same rows with the same kernel, nu and
- * tolerance, one after the other. Tuned, both have the bandwidth that our trial chose; ours must then give that
- * trial's AUC to the last bit, or the comparison would be of something else than what the tables show.
+ * One repeat of one data set: our one-class SVM, then a peer's, with the same rows, kernel, nu and tolerance.
+ * Tuned, both have our trial's bandwidth, and ours must give the trial's AUC to the last bit.
  */
 
 interface SvmWork {

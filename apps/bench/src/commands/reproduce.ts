@@ -53,10 +53,7 @@ Times are wall-clock times: for a speed table, run with --workers 1 on an idle m
     })
 }
 
-/**
- * One number of training rows a file: a trial's key says nothing of n, and trials of two n would stand in one table as
- * if they were one. So a file that has trials of another n than is asked for is refused before anything is run.
- */
+/** Refuses a file whose trials have another n: a trial's key does not hold n, so both would stand in one table. */
 
 /** Throws DataError that names the data set and both numbers. */
 function checkTrainRows(

@@ -76,13 +76,8 @@ const rowsPart = (name: SweepName, rows: number | null | undefined): string =>
   name === 'rows' ? `${rows}` : 'all'
 
 /**
- * Sweeps: what the paper does not show. Each is a list of settings over a few data sets, all untuned, all without the
- * support guard, so that what differs is what is swept.
- *
- * - `nu`: the paper's OCSVM has nu = 0.5, where half of all training rows are support vectors, and its savings in time
- *   and space are against that. Here OCSVM runs over nu beside OC-KJL and OC-Nystrom over m, d and k.
- * - `scaler`: AUC of every detector over scalers and bandwidth quantiles.
- * - `rows`: AUC, detection time and space of every detector over the number n of training rows.
+ * Sweeps that the paper does not show: lists of settings, untuned, without the support guard, over a few data sets.
+ * `nu`: the paper's savings are against nu = 0.5, so OCSVM runs over nu beside OC-KJL and OC-Nystrom over m, d and k.
  */
 
 export interface SweepSetting {

@@ -1,9 +1,7 @@
 /**
- * What one repeat trains on, chooses by and is tested on.
- *
- * From rows that are split already: their training rows; 75 + 75 of the validation rows (all, where there are
- * fewer), drawn again in each repeat; every test row, and as a second sample 300 + 300 of them, drawn once for all repeats.
- * From pools: the paper's protocol (pools.ts), whose 300 + 300 are the only test sample.
+ * The rows of one repeat. Rows that are split already: 75 + 75 of the validation rows (all where there are fewer),
+ * every test row, and 300 + 300 of them as a second sample, drawn once for all repeats. Pools: the paper's protocol
+ * (pools.ts).
  */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -91,10 +89,7 @@ export function trainRowsThere(manifest: Manifest, data: string, repeat: number)
   return readRows(join(datasetFolder(manifest, data), `X_train_r${repeat}.npy`), manifest.dimension).rows
 }
 
-/**
- * `features`: which pools, where a manifest is of captures. `trainRows`: how many are trained on, where that is stated.
- * Throws an error that begins with the file's name.
- */
+/** `features`: which pools. `trainRows`: n, where it is given. Throws an error that begins with the file's name. */
 export function loadRepeat(
   manifest: Manifest,
   data: string,

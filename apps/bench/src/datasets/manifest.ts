@@ -1,10 +1,6 @@
 /**
- * Manifests: what a data set is, one JSON file each.
- *
- * `rows` points at feature rows that are split already, as .npy files in one folder: X_train_rN, X_val_rN and
- * y_val_rN for N = 0 … repeats − 1, X_test and y_test, 1 = novel. `captures` says of which hosts the normal and the
- * novel traffic is, and where its publisher offers it; `data prepare` turns it into pools of rows. What the paper
- * does not say of its data sets is null, never guessed.
+ * Manifests: one JSON file for each data set. `rows` points at .npy files that are split already, `captures` names the
+ * hosts of normal and novel traffic for `data prepare`. Values that the paper does not give are null, never guessed.
  */
 
 import { readdirSync } from 'node:fs'

@@ -1,7 +1,7 @@
 /**
- * Pools: the feature rows of all normal and all novel flows of a data set, as `data prepare` leaves them, and the
- * record of what they were made from. `pool.json` is written last: without it there is no pool. The pools of IAT+SIZE
- * lie in the data set's folder, those of other feature sets in folders of their names there.
+ * Pools: feature rows of all normal and all novel flows of a data set, from `data prepare`, with a record of their
+ * origin. `pool.json` is written last. IAT+SIZE lies in the data set's folder, other feature sets in folders of their
+ * names there.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, existsSync, readFileSync } from 'node:fs'
@@ -35,10 +35,7 @@ export function hashMatrices(matrices: readonly Matrix[]): string {
   return hash.digest('hex')
 }
 
-/**
- * The paper's protocol as pools allow it. A pool with fewer than 375 novel rows (the paper's DWSHR has 335) leaves fewer
- * than 75 to validate on, and those are taken. n = 5,000 unless the manifest or the command line states another number.
- */
+/** The paper's protocol as far as pools allow it: with fewer than 375 novel rows, fewer than 75 validate. */
 
 interface PoolSizes {
   readonly normal: number
@@ -69,10 +66,7 @@ export function whatIsMissing(pool: PoolSizes, trainRows: number): string | null
   return `too few novel rows: the protocol needs more than ${test.novel}, found ${pool.novel}, ${test.novel + 1 - pool.novel} too few`
 }
 
-/**
- * What pools are made of, as hashes: captures, and what the manifest and the rules say of them. The part of the manifest
- * has a hash of its own: it is compared whenever pools are read, when nobody wants to read the captures again.
- */
+/** Hashes of what pools are made of. The manifest's own hash is compared at each reading, without reading captures. */
 
 /** A change of the rules makes new pools. */
 export const RULES = {
@@ -92,10 +86,7 @@ export function hashManifest({ labelRule, normal, novel }: CapturesManifest): st
     .digest('hex')
 }
 
-/**
- * Of the manifest and of each capture's name and content. Throws DataError where one side has the same capture twice,
- * whose flows would count twice: a copy, a link, a name written in two ways.
- */
+/** Throws DataError if one side has the same capture twice (a copy, a link), since its flows would count twice. */
 export async function hashInputs(
   manifest: CapturesManifest,
   sides: SideFiles,
@@ -175,10 +166,7 @@ export function readPools(folder: string): { readonly normal: Matrix; readonly n
   return { normal, novel }
 }
 
-/**
- * That the pools were made for what the manifest says now. Throws DataError that says what to do; whether the captures
- * are still the same, `data prepare` looks.
- */
+/** Throws DataError if the manifest has changed since. Only `data prepare` checks the captures. */
 export function requirePoolsOf(manifest: CapturesManifest, folder: string): void {
   if (readPoolRecord(folder).manifestSha256 === hashManifest(manifest)) return
   throw new DataError(

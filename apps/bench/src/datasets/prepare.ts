@@ -1,16 +1,6 @@
 /**
- * Captures into pools: flows of the manifest's hosts, cut at what the normal flows teach, as rows of features.
- *
- * IAT+SIZE, STATS+HEADER and SAMP-SIZE, each with a contract of its own; the windows of SAMP-SIZE are the 0.3-quantile of
- * the durations of normal flows, or the first of the paper's larger quantiles that is not 0. One that cannot be made of
- * these flows is left out with its reason, but IAT+SIZE must be.
- *
- * The duration and the number of packets come from normal flows alone and serve both pools. Rules are the paper's
- * text: bidirectional flows, frame sizes, interarrival times in microseconds, truncation at the 90th percentile of
- * durations, 600 s of silence end a flow. Every capture is on its own: flows do not cross files.
- *
- * A data set whose captures, hosts and rules hash to what `pool.json` says is done already. One that was stopped half
- * way has no `pool.json` and starts again.
+ * Captures into pools by the rules of the paper's text. Duration and number of packets are learned from normal flows
+ * alone. A feature set that these flows cannot make is left out with its reason; IAT+SIZE is required.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
@@ -214,10 +204,7 @@ interface PrepareReport {
   readonly warnings: readonly string[]
 }
 
-/**
- * `onCapture`: called before each capture is read; `onBytes`: with what has been done of `bytesToPrepare`. Throws
- * DataError naming what is missing and where to get it.
- */
+/** `onBytes`: progress in `bytesToPrepare`. Throws DataError that names missing captures and where to get them. */
 export async function preparePools(
   manifest: CapturesManifest,
   folder: string,

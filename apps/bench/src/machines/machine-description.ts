@@ -1,9 +1,6 @@
 /**
- * What a machine is and how it is set, as far as times depend on it: processor, clock governor, throttling, memory,
- * system, C library, Node, vector instructions. What a system does not tell is null.
- *
- * From Linux's /proc and /sys where they are there. An ARM program that finds an Intel or AMD processor in
- * /proc/cpuinfo runs under an emulator of user programs, whose times say nothing: `emulated` then.
+ * A machine's properties that times depend on; null where the system does not tell. An ARM program that finds an Intel
+ * or AMD processor in /proc/cpuinfo runs under an emulator, whose times mean nothing.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os'

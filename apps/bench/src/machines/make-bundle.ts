@@ -1,10 +1,6 @@
 /**
- * A bundle: a folder with one program file, models, rows, and the list of what to do with them, to be carried to
- * another machine.
- *
- * Models are fitted again from the trials (rows, parameters, seed), and must give the trial's AUC to the last
- * bit: otherwise trials and program are of different versions, and times of one beside results of the other would say
- * nothing. The same trials give the same bytes. `work.json` is written last: without it there is no bundle.
+ * A bundle: a folder with one program, models, rows and `work.json`, for another machine. Models are fitted again from
+ * the trials and must give the trial's AUC to the last bit; otherwise trials and program are of different versions.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -9,10 +9,7 @@ import { decodeRunnerLine, type ItemLine, type MachineLine } from './runner-line
 import type { EmulatedTarget, LocalTarget } from './target.js'
 import { describeWork, PROGRAM_FILE } from './work.js'
 
-/**
- * A child process whose output is not trusted: bounded in bytes and in time, and ended when it exceeds either.
- * It does not outlive this program. The end of its standard input says that its output is no longer read.
- */
+/** A child process with untrusted output: killed when it exceeds its bytes or its time, or when this program ends. */
 
 interface ProcessOptions {
   readonly timeoutMillis: number
@@ -118,10 +115,7 @@ export function whyFailed({ ended, stderrTail, code, signal }: ProcessOutcome): 
   return last || (signal === null ? `exit code ${code}` : `ended by ${signal}`)
 }
 
-/**
- * The program of a bundle, run by whatever command reaches it, and what it printed, held against the bundle: every
- * item that was asked for once, nothing else, from this very bundle.
- */
+/** Runs the program of a bundle and checks its output: this bundle, every item once, nothing else. */
 
 export interface ProgramRun {
   readonly machine: MachineLine | null
@@ -222,10 +216,7 @@ export class TargetError extends OddFlowError {
   override readonly name = 'TargetError'
 }
 
-/**
- * Another processor under qemu's user-mode emulation: for equal bytes and scores, never for times. (An emulated
- * program is told so by its machine description as well.)
- */
+/** Another processor under qemu's user-mode emulation: only for equal bytes and scores, never for times. */
 
 /** Throws TargetError when a file is missing or the program did not come to its end. */
 export async function runEmulated(target: EmulatedTarget, options: ProgramOptions): Promise<TargetRun> {
@@ -256,11 +247,9 @@ export async function runLocal(target: LocalTarget, options: ProgramOptions): Pr
 }
 
 /**
- * An item a process, so that what is too large for the ceiling costs itself alone. One that is killed there is a
- * result: it does not fit; so is one that takes too long, since code that does not fit is read again and again. Throws TargetError when nothing at all could be run.
- *
- * Node is a copy made under the ceiling: the pages of a program count for whoever reads them first, and those of the
- * Node that runs this have been read already. On a small machine they do count.
+ * One process for each item, so that an item that is killed or takes too long at the ceiling fails alone. Throws
+ * TargetError if nothing could be run. Node is copied under the ceiling: pages count for the group that reads them
+ * first.
  */
 async function runUnderCeiling(
   name: string,
@@ -305,10 +294,8 @@ async function runUnderCeiling(
 }
 
 /**
- * A ceiling on the memory of a process and all that it starts, by Linux's control groups, version 2 or 1: stacks,
- * typed arrays, the engine itself and the file cache count, as they would on a small machine. (Limits on address space
- * are no use, since an engine reserves far more than it uses; neither is a limit on the engine's heap, where typed
- * arrays do not count.)
+ * A memory ceiling by Linux control groups, version 2 or 1. They count stacks, typed arrays, engine and file cache; a
+ * limit on address space or on the engine's heap does not.
  */
 
 export interface Ceiling {

@@ -1,8 +1,4 @@
-/**
- * Readings: what came back from the targets, an item of work each, as JSON lines in one file (`machines.jsonl`). A
- * reading says which target, how it was reached, under what ceiling, what machine it was, what was expected and what
- * came of it. Pages and trials are made from readings alone.
- */
+/** Readings: what targets measured, one item of work each (`machines.jsonl`). Pages and trials come from these. */
 import { DataError, FormatError } from '@oddflow/core'
 import { checkTrial, encodeTrial, type TestResult, type Trial, trialKey, workKey } from '@oddflow/evaluation'
 import { z } from 'zod'
@@ -144,10 +140,8 @@ export function describeReadings(readings: readonly Reading[]): { text: string; 
 }
 
 /**
- * Readings as trials: what a machine measured of a model that another one trained. The trial is that of the machine
- * that trained it, with this one's description, test times and results, and no time of training. Readings of an
- * emulator or under a ceiling have no times to give and make no trials. Neither does a reading whose model, scores or
- * result are not those of the trial: what it timed was other work, and its AUC must not stand in a table.
+ * Readings as trials: the trial of the machine that trained, with the reading's machine, times and results. A reading
+ * from an emulator, under a ceiling, or with other bytes, scores or results makes none.
  */
 
 /** `trials`: of the machine that trained, by which readings are told apart. Throws DataError for a reading of none. */

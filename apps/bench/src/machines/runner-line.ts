@@ -1,8 +1,6 @@
 /**
- * What the program of a bundle prints: JSON lines, first what the machine is, then an item each, then an end.
- *
- * The lines come from another machine, over a network or by hand, and their figures end up in trials and on pages. So
- * each is taken field by field, of bounded length, with nothing in it but short printable text and finite numbers.
+ * Output of a bundle's program, as JSON lines: a machine, its items, an end. Another machine wrote them, so every field
+ * is checked and bounded before it reaches trials and pages.
  */
 import { z } from 'zod'
 import { amount, count, digest, parseShape, positive, share, text } from '../files.js'

@@ -1,11 +1,6 @@
 /**
- * A machine behind ssh, by one connection: the bundle goes there as an archive on standard input, into a new folder, and
- * the program's results come back. The far end's script removes the folder when the program ends. It kills a program
- * that runs on when the connection ends: when the time is over, this process died, or the network is gone. Should the end
- * of the connection never be seen there, `timeout` ends the program, where that machine has it.
- *
- * Host keys are always checked, nothing is forwarded, nothing is asked for on a terminal. A remote command is a string for
- * a shell, so its words are quoted one by one and its script is constant. The program checks the hashes of all files.
+ * A machine behind ssh, by one connection: the bundle goes there on standard input, the results come back. A script
+ * there kills the program and removes the folder when either ends; words of the remote command are quoted one by one.
  */
 import { chmodSync, copyFileSync, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,9 +24,8 @@ const GRACE_SECONDS = 60
 const ARCHIVE_LIMITS = { timeoutMillis: 600_000, maximumOutputBytes: 10_000 }
 
 /**
- * $0: where the folder is to be made; $1: bytes of the archive; $2: seconds; $3: Node, empty where it is in the archive;
- * then the words of the program. `timeout` leads a process group, so that what the program started is killed with it;
- * a `timeout` of old busybox does not take these words.
+ * $0: folder; $1: bytes of the archive; $2: seconds; $3: Node, empty if in the archive; then the program's words.
+ * `timeout` leads a process group, so that children are killed too; old busybox lacks these options.
  */
 const RUN = `umask 077
 d=$(mktemp -d "$0/oddflow-bench.XXXXXXXXXX") || exit 1

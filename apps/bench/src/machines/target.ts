@@ -1,9 +1,6 @@
 /**
- * Targets: the machines that models are tested on, in one YAML (or JSON) file. What a word means stands in the
- * README; a word that does not apply to a kind is refused by name.
- *
- * Nothing of a target ever reaches a shell as it is written here: hosts and users are held to a narrow alphabet and
- * cannot begin with a hyphen, and words of a remote command are quoted one by one.
+ * Targets: the machines that models are tested on, in one YAML or JSON file. Hosts and users have a narrow alphabet and
+ * cannot begin with a hyphen, since they become words of a command line.
  */
 import { readFileSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'

@@ -1,10 +1,6 @@
 /**
- * Work: what a bundle asks of a machine. It stands in `work.json`, beside the program and the files that it names.
- *
- * A `score` item is a model of a trial with the rows that the trial was timed on; a `fit` item is training rows and
- * parameters, to show that the same bytes come of them. Each carries the hashes that the machine that made the bundle
- * got, so that whatever comes back says for itself whether it is equal. `files` has the SHA-256 of everything else in
- * the bundle, the program included: the hash of `work.json` is the hash of the bundle.
+ * Work: what a bundle asks of a machine, in `work.json`. Each item carries the hashes expected of it; `files` has the
+ * SHA-256 of all other files, so the hash of `work.json` is the hash of the bundle.
  */
 
 import { createHash } from 'node:crypto'

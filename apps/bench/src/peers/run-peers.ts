@@ -1,10 +1,6 @@
 /**
- * The one-class SVM of others on the rows of a repeat, beside ours: the same kernel, nu and tolerance, one after the
- * other in one run. A peer is a program that is there or not; AUC is measured here, of the scores that it gives.
- *
- * libsvm's programs read and write text files: its training time is that of the whole program. svm-predict gives
- * labels of one-class models and no scores, so the scores are computed here from its model file, and it has no
- * detection time.
+ * One-class SVMs of other programs on our rows, with the same kernel, nu and tolerance. libsvm's training time is that
+ * of the whole program, and svm-predict gives no scores of one-class models, so they are computed from its model file.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -18,10 +18,7 @@ import { amount, packagePath, parseShape, positive, readLines, text, writeFileWh
 import { runProcess, whyFailed } from '../machines/reach.js'
 import { findPython, median } from './run-peers.js'
 
-/**
- * A program that answers one JSON line to each line it is given: it stays up while sides take turns. It is ended when
- * this program ends, and what it says is bounded in length.
- */
+/** A program that answers one JSON line to each line; it stays up while sides take turns and ends with this program. */
 
 const MAXIMUM_LINE = 10_000
 
@@ -160,12 +157,7 @@ async function startC(folder: string): Promise<{ c: CPeer[]; compiler: string | 
   return { c, compiler: found.stdout.split('\n')[0]!.slice(0, 200) }
 }
 
-/**
- * The models that all sides score, and files of them for the sides that are not ours: .npy arrays for Python, one run
- * of little-endian float64 for C (the order stands in peers/scores.c).
- *
- * n = 5,000 training rows, m = 100, d = 5, k = 20, h the 0.3-quantile of pair distances, nu = 0.5.
- */
+/** Models that all sides score, and their files: .npy for Python, one run of float64 for C (peers/scores.c). */
 
 /** Rows that are scored. */
 export const SCORED_ROWS = 1000
@@ -251,11 +243,8 @@ export function makeSpeedModels(train: Matrix): SpeedModels {
 }
 
 /**
- * Scoring and training beside others, all sides in turn: nine rounds after one that warms up, medians of CPU time, which
- * a busy machine disturbs least. Ours take CPU time of this process (its compiler's and collector's threads included),
- * the others that of theirs.
- *
- * Every side's sum of scores must be ours, or it would be fast at something else.
+ * Scores and fits of all sides in turns: medians of CPU time over nine rounds after one to warm up. Each side's sum of
+ * scores must be ours, or it would compute something else.
  */
 
 const BATCHES = [100, 1] as const
@@ -275,8 +264,8 @@ const scored = z.object({ nanos: z.number().min(0), sum: z.number() })
 const fitted = z.object({ seconds: z.number().min(0) })
 
 /**
- * How far a side's sum may be from ours of the same precision, as a share. The same arithmetic gives the same bits, and
- * sums of them differ in their order alone; loops and fused multiply-adds in float32 differ in every kernel value.
+ * Allowed relative difference from our sum. The same arithmetic differs in the order of the sum alone; loops and fused
+ * multiply-adds in float32 differ in every kernel value.
  */
 function toleranceOf({ what, side, precision }: Omit<SpeedFigure, 'nanos'>): number {
   if (side === 'numpy') return 1e-6

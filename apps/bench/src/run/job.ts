@@ -28,11 +28,8 @@ import { VERSION } from './machine.js'
 import { candidatesOf, encodeTrialModel, isTunable, type MethodName, measureScores } from './trial-model.js'
 
 /**
- * One trial, as the paper runs it: choose the parameters, train, save, load, test, test again for the time.
- *
- * Training time is that of one fit with the parameters chosen; choosing is timed apart. What is scored, and timed,
- * is the model that came back from its file's bytes. The stream of randomness depends on seed and repeat alone, so
- * candidates differ in what is being chosen and in nothing else.
+ * One trial as the paper runs it: choose parameters, train, write, read, test, and test again for the time. Randomness
+ * depends on seed and repeat alone, so candidates differ only in what is chosen.
  */
 
 export interface RunSettings {

@@ -1,7 +1,4 @@
-/**
- * The model of a trial as the bytes of its file: what a scorer elsewhere would be given. The threshold is calibrated
- * on the training rows; trials look at scores alone.
- */
+/** A trial's model as the bytes of its file, with a threshold from the training rows; trials use scores alone. */
 import { DataError, type Matrix } from '@oddflow/core'
 import {
   calibrateThreshold,
@@ -28,11 +25,8 @@ import {
 } from '@oddflow/evaluation'
 
 /**
- * Methods: what a plan of trials runs, by the name that trials and tables have for it. A detector is one as it is;
- * beside them stand detectors with an option set otherwise than the paper's text has it.
- *
- * `…-centred`: KJL with each row of its sketch less its own mean, as the code of the paper's authors and the
- * independent implementation have it, so that those are compared with the same thing.
+ * Methods: the detectors, and `…-centred`, KJL with each row of its sketch less its mean, as in the authors' code and
+ * in the independent implementation.
  */
 
 const CENTRED = ['oc-kjl-centred', 'oc-kjl-qs-centred', 'oc-kjl-svm-centred'] as const
@@ -59,12 +53,8 @@ export function methodOptions(method: MethodName): MethodOptions {
 }
 
 /**
- * The paper's settings, through the detectors' own options (section "Implementation Details and Hyperparameter
- * Choices"): bandwidth at the 0.25-quantile of pair distances without tuning, KJL not centred, no support guard;
- * everything else is the detectors' default, which follows the paper. With minimal tuning, the bandwidth over ten
- * quantiles and the number of components, where a detector has one to choose, over ten more.
- *
- * An option is set where it applies and nowhere else, so a detector that is new to the registry takes part as it is.
+ * The paper's settings ("Implementation Details and Hyperparameter Choices"): quantile 0.25, KJL not centred, no
+ * support guard. An option is set only where it applies, so a new detector takes part as it is.
  */
 
 export const UNTUNED_QUANTILE = 0.25

@@ -1,10 +1,6 @@
 /**
- * The trials file: JSON lines, appended to by runs, each line written in one piece and flushed; it is rewritten only
- * when what another machine measured takes the place of what it measured before.
- *
- * A run that is killed may leave a line without its end. Such a line was never a trial: it is cut off before the
- * next is written, and its work is done again. Anything else that is not a trial is an error with its line number,
- * because it would mean that the file is not what it was. A lock keeps a second run out.
+ * The trials file: JSON lines that runs append, each written whole and flushed. A last line that a killed run left
+ * unfinished is cut off, and its work is done again. A lock keeps a second run out.
  */
 import {
   closeSync,
@@ -31,11 +27,7 @@ import type { Job, RunSettings } from './job.js'
 import { describeMachine, describeVersions } from './machine.js'
 import type { WorkerAnswer } from './worker.js'
 
-/**
- * A lock beside a file, with the number of the process that holds it: a second run is kept out, and a lock left behind
- * by a run that is gone is taken over. It lies beside the file itself, whatever path led there: two runs that came by a
- * symbolic link and by the file's own name meet.
- */
+/** A lock beside the real file, whatever link led there, with its owner's process number. A dead owner's is taken over. */
 
 /** What is there of a path, with no symbolic link in it; its last part need not be there. The folder must be. */
 export function realTarget(path: string): string {
@@ -99,10 +91,7 @@ export function readTrials(path: string, keyOf: KeyOf = trialKey): Trial[] {
   })
 }
 
-/**
- * Opens, or makes, a file to append to. Throws FileError when another run has it open. A trial whose key is there is
- * refused by `append`, and the file stays as it was.
- */
+/** Opens or creates a file to append to. Throws FileError if another run has it open. `append` refuses a known key. */
 export function openTrials(path: string, keyOf: KeyOf = trialKey): TrialsFile {
   return inFile(path, () => openLocked(path, keyOf), 'write')
 }
@@ -174,10 +163,7 @@ function parse(bytes: Uint8Array, keyOf: KeyOf): Trial[] {
   })
 }
 
-/**
- * Jobs into a file of trials: those that are not there yet, in worker threads, each trial written as soon as it is
- * made. A run that is stopped goes on where it was.
- */
+/** Runs the jobs whose trials are missing, in worker threads, and writes each trial as it comes. */
 
 interface RunOptions {
   readonly jobs: readonly Job[]

@@ -45,10 +45,7 @@ export const runArguments = (config: string, input: string): string[] => [
   ...['--read', input, '--once'],
 ]
 
-/**
- * Replays a recording in a folder that has agent.yaml and, from the second run on, the agent's state. Returns what the
- * agent printed: its counters.
- */
+/** Replays a recording in a folder with agent.yaml and the agent's state. Returns the printed counters. */
 export function runAgent(agent: string, at: string, packets: readonly Packet[]): string {
   const before = `${at}-before`
   cpSync(at, before, { recursive: true })

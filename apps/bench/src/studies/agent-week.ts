@@ -1,7 +1,6 @@
 /**
- * A week through the agent: the recordings of data/week, each device alone and all together, replayed by the agent in its
- * default configuration with `devices: { approve: auto }`. Then each device's week is replayed with one of its own later
- * flows added, as it was but with a peer that the device never had.
+ * A week through the agent: data/week, each device alone and all together, in the default configuration with `approve:
+ * auto`. Then each device's week again, with one of its later flows added under an unknown peer.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'

@@ -1,7 +1,4 @@
-/**
- * Attacks of which the captures are at hand: those of the traffic lab, which come with the repository, and the three
- * pairs of data/pairs. Lab: trained on normal-1 to normal-3, judged on normal-4 and on each attack's own flows.
- */
+/** Attacks of the traffic lab (trained on normal-1 to -3, judged on normal-4), and the pairs of data/pairs. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'

@@ -1,7 +1,4 @@
-/**
- * Normal and novel captures of real devices, from the captures to the AUC, beside scikit-learn's one-class SVM on the same
- * rows. Each pair trains as `oddflow train` does; a setting is one list of its options, used for all pairs.
- */
+/** Capture pairs, from captures to AUC, beside scikit-learn's one-class SVM. A setting serves all pairs. */
 import { join } from 'node:path'
 import { DataError, type FlowContract, type Matrix } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'

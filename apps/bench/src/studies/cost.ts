@@ -1,7 +1,4 @@
-/**
- * What the default costs beside OC-KJL on the same flow summaries: time of a score, size of a model, time and memory of a
- * fit. Rows are those of a watched device, drawn with small changes where more are asked for than there are.
- */
+/** Cost of the default beside OC-KJL on the same flow summaries. Rows of one device, drawn again with small changes. */
 import { join } from 'node:path'
 import { createMatrix, createRng, type Matrix } from '@oddflow/core'
 import { createScoreWorkspace, encodeModelFile, type SavedModel, scoreSamples } from '@oddflow/detectors'

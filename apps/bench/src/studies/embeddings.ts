@@ -1,8 +1,6 @@
 /**
- * Two of the paper's pictures of embeddings, measured and drawn: Cluster in Cluster before and after KJL and Nyström, and the
- * mixture over embedded normal rows. A picture shows the first 400 points; what is counted is counted over all rows.
- *
- * Cluster in Cluster is simulated: a ball (standard deviation 1) in a ring (radius 5, thickness of standard deviation 0.5).
+ * Two of the paper's pictures: embeddings of Cluster in Cluster (a simulated ball in a ring), and mixtures over
+ * embedded rows. A picture shows the first 400 points; figures count all rows.
  */
 import { join } from 'node:path'
 import type * as Plot from '@observablehq/plot'

@@ -1,7 +1,4 @@
-/**
- * Models in C and in Python (`oddflow export --to c`, python/oddflow.py): whether each score has the same bits, and what a
- * row and a model cost there. Needs gcc, and python3 with numpy.
- */
+/** Models in C and in Python: whether each score has the same bits, and what it costs. Needs gcc and numpy. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

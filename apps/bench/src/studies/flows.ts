@@ -1,7 +1,4 @@
-/**
- * Captures → models and verdicts, as `oddflow train` and `oddflow score` make them: the same packages, rows in the same
- * order, so the same model bytes. A study reads each capture once and judges it by many models.
- */
+/** Captures → models and verdicts, the same bytes as those of `oddflow train` and `oddflow score`. */
 import { compileFilter, createPacketBatch, decodePackets, packetStatusCode } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
 import { concatRows, DataError, type FlowContract, type Matrix } from '@oddflow/core'
@@ -294,10 +291,7 @@ export function compare(normal: JudgedFlows, novel: JudgedFlows): Findings {
   }
 }
 
-/**
- * Seconds of packet time from a capture's first counted packet to the first flagged verdict, for a watcher that looks
- * at its flows once a second, on after the last packet; null where nothing is flagged.
- */
+/** Packet time from the first counted packet to the first flagged verdict, for a watcher that looks once a second. */
 export async function secondsToFirstFlag(model: SavedModel, capture: Capture): Promise<number | null> {
   const { contract, row, judge } = createFlowJudge(model)
   let first: number | null = null

@@ -1,10 +1,6 @@
 /**
- * Drift made of real data, the frozen model beside the updating one: false positives by period before, while and after the
- * traffic changes, what becomes of true novelties in it, and when the drift alarm comes.
- *
- * True novelties come in bursts of two periods, as scans and floods do, so that persistence tells them from drift. What they
- * did to the model only a counterfactual says: the same stream with the same seeds once more, without them. Any rows change
- * something (a draw for the reservoir falls otherwise), so a third stream has as many normal rows in their place.
+ * Drift made from real data: the frozen model beside the updating one. What true novelties did to the model shows a
+ * second stream without them, and a third with as many normal rows in their place (any row changes a draw).
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'

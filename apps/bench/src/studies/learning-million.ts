@@ -1,8 +1,6 @@
 /**
- * A million rows, one by one: memory, positive-definiteness, time, and the same bytes when it is done again.
- *
- * Rows are drawn from real ones (sfrig) with a little noise, one in five hundred from far away, with exponential
- * forgetting, so that components are born and die. Memory is measured after garbage collection.
+ * A million rows, one by one: memory, positive definiteness, time, equal bytes on replay. Rows are real ones (sfrig)
+ * with noise, one in 500 from far away, and old rows are forgotten, so components come and go.
  */
 import { loadavg } from 'node:os'
 import { join } from 'node:path'

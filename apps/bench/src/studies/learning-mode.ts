@@ -1,9 +1,6 @@
 /**
- * A mode of behaviour that training lacked: one of four clusters of normal rows (Lloyd's k-means on standardised rows) is
- * taken out of the training rows and comes later with the rest.
- *
- * Frozen: as trained. Updated: every row is said to be normal. By itself: novel rows are held until similar ones came in
- * three of ten periods. Whole: trained with the mode from the beginning.
+ * A mode that training lacked: one of four clusters of normal rows (k-means) is left out of training and comes later.
+ * *By itself*: novel rows are held until similar rows came in three of ten periods.
  */
 import { join } from 'node:path'
 import { concatRows, createRng, type Matrix, type Rng, takeRows } from '@oddflow/core'

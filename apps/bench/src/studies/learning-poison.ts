@@ -1,7 +1,6 @@
 /**
- * A slow poisoner: one flow in a hundred, every day for thirty days, is theirs, and they know the model. Each of them is as
- * far on the way from a normal row to the target (thirty novel rows next to one another that the model flags) as the model
- * of that day lets pass.
+ * A slow poisoner who knows the model: one flow in a hundred, each as far from a normal row towards 30 novel rows as
+ * that day's model lets pass.
  */
 import { join } from 'node:path'
 import { concatRows, createRng, type Matrix, matrixOf, takeRows } from '@oddflow/core'

@@ -1,7 +1,4 @@
-/**
- * Rows of a file: the default beside every single detector, as rows come (unscaled, unsummarised). The authors' rows,
- * and rows drawn from Gaussian mixtures, of which novel ones are shifted.
- */
+/** Rows of a file: the default beside every single detector, on the authors' rows and on Gaussian rows, unscaled. */
 import { join } from 'node:path'
 import {
   createMatrix,

@@ -1,8 +1,7 @@
 /**
- * Slow poisoning of what the agent learns. Each device's recording of data/week is replayed again and again, each time some
- * days later by its timestamps, in one state folder: weeks pass in seconds. From the second week on somebody adds traffic of
- * the device that grows slowly towards an attack. At the end of each week the agent meets the attack at full strength,
- * with a copy of its state folder.
+ * Slow poisoning of the agent's models. Each week of data/week is replayed again and again, later each time, in one
+ * state folder; from the second week on with traffic that grows towards an attack. A copy of the state then meets the
+ * attack.
  */
 import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,7 +1,4 @@
-/**
- * What was tried in choosing the default recipe: each variant on the devices of data/watch, the week of data/week and the
- * traffic lab. What the product never had was tried in a numpy prototype; its figures are words of the page.
- */
+/** Variants of the default recipe, on data/watch, data/week and the traffic lab. */
 import { join } from 'node:path'
 import { UsageError } from '@oddflow/program'
 import { z } from 'zod'

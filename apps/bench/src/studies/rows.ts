@@ -1,7 +1,4 @@
-/**
- * The authors' feature rows, untuned: subsamples of each repeat's training rows train, all test rows are judged. The rows
- * have no direction and no logarithms; a row is summarised into 11 numbers first, whatever its length.
- */
+/** The authors' feature rows, untuned, each summarised into 11 numbers: subsamples train, all test rows are judged. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
@@ -77,9 +74,8 @@ export type RowsFigures = z.infer<typeof figures>
 type Cell = z.infer<typeof cell>
 
 /**
- * Eleven numbers of IAT+SIZE rows: packets, bytes, duration, longest gap, largest, smallest, mean and spread of sizes, the
- * first two sizes and the first gap, as logarithms. A row of n packets that is not full ends with its last size in the
- * place of a gap; a full one ends with a size, or with a gap where the flow has more packets.
+ * Logarithms of packets, bytes, duration, longest gap, sizes (largest, smallest, mean, spread, first two) and first
+ * gap. A row that is not full ends with a size in the place of a gap; a full one ends with either.
  */
 export function summariseRows(rows: Matrix): Matrix {
   const out = createMatrix(rows.rows, 11)

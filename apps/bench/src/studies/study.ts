@@ -1,8 +1,6 @@
 /**
- * A study: one question about the product, measured by one command, shown on one page of docs/results.
- *
- * A study is one file of this folder and one line of registry.ts. `oddflow-bench NAME` runs it and writes NAME.json
- * (the figures) and NAME.md (the page). The page is made of the figures alone, and `oddflow-bench tables` draws it again.
+ * A study: one question, one command, one page of docs/results; one file of this folder and one line of registry.ts.
+ * `oddflow-bench NAME` writes NAME.json and NAME.md; `oddflow-bench tables` draws the page again from the figures.
  */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -1,7 +1,4 @@
-/**
- * The support guard on the authors' rows: AUC without and with it, and what it adds to the time of a score. Mixtures are
- * scored by their log-density, by the guarded score and by the support alone; SVMs are fitted without and with the guard.
- */
+/** The support guard on the authors' rows: AUC without it, with it, of the support alone, and its time. */
 import { join } from 'node:path'
 import { createRng, matrixOf } from '@oddflow/core'
 import {

@@ -1,7 +1,4 @@
-/**
- * What an update is worth: a model of a quarter of a device's captures is given the next quarter, as `oddflow update
- * --assume-normal` gives it, and stands beside a model of both. Ten updates follow each other as well.
- */
+/** Updates of the default: a model of half the training captures, updated with the rest, beside a model of all. */
 import { join } from 'node:path'
 import { encodeModelFile, type SavedModel } from '@oddflow/detectors'
 import { updateEnsemble } from '@oddflow/online'

@@ -1,7 +1,4 @@
-/**
- * The devices of data/watch, one by one: half of a device's captures train, the others and captures of other families
- * are judged. In random order (a seed each) every other capture trains; in the order of time the earlier half does.
- */
+/** The devices of data/watch one by one: half of a device's captures train, the rest and other families are judged. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createRng, type Rng, shuffleInPlace } from '@oddflow/core'

@@ -1,7 +1,4 @@
-/**
- * A real week of devices (data/week): trained on the first three days, what is flagged in the days after. The same models
- * then judge attacks of other networks: the SYN flood of data/pairs and the attacks of the traffic lab.
- */
+/** A real week of devices (data/week): three days train, later days are judged, and attacks of other networks. */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { DataError } from '@oddflow/core'

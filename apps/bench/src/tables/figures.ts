@@ -17,10 +17,7 @@ function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (c) => REFERENCES[c] ?? c)
 }
 
-/**
- * A picture that stands alone: Observable Plot's marks in an SVG of our own, with a title, a description in words, a
- * white ground and a legend, so that it is the same wherever it is shown.
- */
+/** An SVG that stands alone: Plot's marks with a title, a description in words, a white ground and a legend. */
 
 interface Figure {
   readonly title: string

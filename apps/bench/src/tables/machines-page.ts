@@ -1,7 +1,4 @@
-/**
- * What the targets measured, as a page of Markdown, from readings alone: what they are, whether models and scores are
- * the same everywhere, how long a score takes where that means anything, and what fits under a ceiling of memory.
- */
+/** The page of what targets measured: machines, equal bytes and scores, times, memory ceilings. */
 import { millisPer100, spread } from '@oddflow/evaluation'
 import { isEqualReading, isTimed, type Reading } from '../machines/reading.js'
 import { describeWork, sha256 } from '../machines/work.js'

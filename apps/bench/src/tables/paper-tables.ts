@@ -1,7 +1,4 @@
-/**
- * The paper's tables with what was measured in each cell. A column of the paper is measured on captures where they
- * were prepared, otherwise on the authors' rows, and the notes say on which.
- */
+/** The paper's tables with measured figures, from prepared captures or else from the authors' rows. */
 import {
   BASELINE,
   type Metric,
@@ -82,10 +79,7 @@ function read<T>(name: string, shape: z.ZodType<T>): T {
 
 // ---- tables
 
-/**
- * What the paper does not tabulate: the AUC of every detector side by side, over all test rows and over the 300 + 300
- * that the paper draws; and the AUCs of an independent implementation on the same rows.
- */
+/** Tables beyond the paper: AUC of every detector, and of an independent implementation on the same rows. */
 
 const SAMPLE_NAMES: Readonly<Record<TestSample, string>> = { all: 'all test rows', protocol: '300 + 300' }
 const TUNING_NAMES: Readonly<Record<Tuning, string>> = { none: 'no tuning', minimal: 'minimal tuning' }
@@ -216,11 +210,7 @@ function sorted(values: readonly string[]): string[] {
   return [...new Set(values)].sort()
 }
 
-/**
- * What the paper tabulates for its own methods, for every detector that has trials, simple baselines included: time of
- * training and of detection, space, and each beside OCSVM. One table a tuning and feature set; a row a detector and
- * metric. Times are those of the machine that trained.
- */
+/** Times, space and ratios to OCSVM of every detector, on the machine that trained; a table for each tuning and features. */
 
 const METRICS: readonly (readonly [name: string, decimals: number, of: (machine: string) => Metric])[] = [
   ['training, ms per 100 rows', 2, (machine) => ({ kind: 'train-millis-per-100', machine })],

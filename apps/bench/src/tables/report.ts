@@ -28,10 +28,7 @@ import { renderPeersPage, renderPeersSpeedPage } from './peers-pages.js'
 import { disturbance, renderNuSweep, renderRowsSweep, renderScalerSweep } from './sweep-pages.js'
 import { hashTrials, renderCsv, renderLatex, renderMarkdown, type Table } from './table.js'
 
-/**
- * Every generated page of the results, from the files of trials and readings in one folder: what `tables` writes, and
- * what the check of committed results compares. A file that is not there has no page.
- */
+/** Generated pages of the results, from the files of trials and readings in one folder. */
 
 const SWEEP_PAGES: Readonly<Record<SweepName, (trials: readonly Trial[]) => ReadonlyMap<string, string>>> = {
   nu: renderNuSweep,

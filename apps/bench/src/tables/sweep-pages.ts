@@ -69,12 +69,8 @@ const detectorsOf = (points: readonly SweepPoint[]): string[] =>
   [...new Set(points.map(({ detector }) => detector))].sort()
 
 /**
- * How far other work lengthened the times of trials, told from the trials alone.
- *
- * A load average counts what waits for any processor, also for one that a measurement does not use, so it says that
- * other work was there and not what it did to a time. A trial scores the same rows many times over: were it alone,
- * each pass would take what the fastest took. So the mean and the middle pass over the fastest say how far a trial
- * was disturbed; half of the trials, and 95 % of them, say it of a set of trials.
+ * How far other work lengthened the times of trials. A load average does not say it; the mean and median pass over the
+ * fastest pass of the same rows do.
  */
 
 /** One sentence for the foot of a page; '' where the machine did nothing else, or nothing was timed twice. */

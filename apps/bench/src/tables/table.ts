@@ -1,9 +1,6 @@
 /**
- * A table as data, before it is Markdown, LaTeX or CSV: rows × data sets, in each cell what others published
- * and what was measured.
- *
- * A measured figure agrees with a published one when they differ by no more than the cell allows; which rule that
- * is stands with the table. A cell without a measured figure says what is missing and is never filled.
+ * A table as data, before it is Markdown, LaTeX or CSV. A measured figure agrees with a published one within the cell's
+ * allowed difference; a cell without a figure says what is missing.
  */
 import { createHash } from 'node:crypto'
 import { encodeTrial, type Spread, type Trial } from '@oddflow/evaluation'
@@ -115,10 +112,7 @@ export function markdownTable(
     .join('\n')
 }
 
-/**
- * Words that came from a machine, as Markdown that shows them and does nothing else: names of processors and systems
- * are told by whoever runs a trial there.
- */
+/** Escapes names of processors and systems, which another machine wrote, so that Markdown only shows them. */
 export function plainText(text: string): string {
   return text.replace(/[\\`*<>[\]]/g, (sign) => (sign === '<' ? '&lt;' : sign === '>' ? '&gt;' : `\\${sign}`))
 }

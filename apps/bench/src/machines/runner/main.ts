@@ -1,12 +1,6 @@
 /**
- * The program of a bundle: one file that needs nothing but Node, beside the models and rows that it is to work on.
- *
- *     node oddflow-bench.mjs [--name NAME] [--items 0,1,…] [--expect SHA256] [--end-with-stdin] > NAME.jsonl
- *
- * Every file is held against its hash before anything is run. Results are JSON lines on standard output, progress is
- * on standard error. With --end-with-stdin it stops as soon as its standard input does: that is how it knows that
- * whoever started it over a network has gone. Exit code 0: every item was tried; 1: the bundle would not do; 2: the
- * command line was wrong.
+ * The program of a bundle: one file that needs only Node, beside its models and rows (see HELP). It checks every file's
+ * hash before it runs anything. Exit code 0: every item was tried; 1: the bundle is unusable; 2: wrong command line.
  */
 import { readFileSync, writeSync } from 'node:fs'
 import { hostname, loadavg, platform } from 'node:os'
@@ -156,10 +150,7 @@ async function main(): Promise<void> {
   process.exit(0)
 }
 
-/**
- * The most that was in memory at a time. Linux's own count of it begins with the program; that of getrusage has the
- * program that started this one in it.
- */
+/** Peak memory. Linux's VmHWM starts with this program; getrusage includes the program that started it. */
 function peakMemoryBytes(): number {
   try {
     const kilobytes = /^VmHWM:\s*(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]
