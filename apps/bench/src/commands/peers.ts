@@ -1,6 +1,6 @@
 /** `oddflow-bench peers`: the one-class SVM of others beside ours on the same rows. Exit code 1 when one fails. */
 import { existsSync } from 'node:fs'
-import { cpus, loadavg } from 'node:os'
+import { loadavg } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createRng, DataError, OddFlowError } from '@oddflow/core'
 import {
@@ -10,7 +10,7 @@ import {
   fitDetector,
   scoreSamples,
 } from '@oddflow/detectors'
-import { type Trial, type Tuning, timeRuns, workKey } from '@oddflow/evaluation'
+import { type TestSample, type Trial, type Tuning, timeRuns, workKey } from '@oddflow/evaluation'
 import { openScratchFolder, UsageError } from '@oddflow/program'
 import { Argument, Command } from 'commander'
 import { availableManifests, loadRepeat, repeatsOf } from '../datasets/load-repeat.js'
@@ -35,6 +35,7 @@ import {
   startSpeedPeers,
   writeSpeedReadings,
 } from '../peers/speed.js'
+import { cpuName } from '../run/machine.js'
 import { candidatesOf, measureScores } from '../run/trial-model.js'
 import { readTrials } from '../run/trials-file.js'
 import {
@@ -132,62 +133,62 @@ async function compareSvm(peer: Peer, work: SvmWork): Promise<PeerReading | null
   const workspace = createScoreWorkspace(model)
   const scores = scoreSamples(model, test.rows, new Float64Array(test.rows.rows), workspace)
   const { auc } = measureScores(scores, test.isNovel.data)
-  const known = trial?.results.find((result) => result.sample === sample)?.auc
-  if (trial !== null && (known !== auc || trial.dataSha256 !== dataSha256)) {
-    throw new DataError(
-      `the trial has AUC ${known ?? 'none'}, this program gives ${auc}; the trials are of other rows or another version: run oddflow-bench reproduce into a new file`,
-    )
-  }
+  if (trial !== null) requireSameTrial(trial, { sample, auc, dataSha256 })
   const out = new Float64Array(timed.rows.rows)
   const score = (): unknown => scoreSamples(model, timed.rows, out, workspace)
   score()
   const testMillis = timeRuns(score, { clock: () => performance.now(), runs: testRuns })
-  const folder = openScratchFolder('oddflow-bench-peer')
-  try {
-    const theirs = await runPeer(peer, {
-      folder: folder.path,
-      train,
-      test: test.rows,
-      timed: timed.rows,
-      bandwidth: kernel.bandwidth,
-      nu: parameters.nu,
-      tolerance: parameters.tolerance,
-      runs: testRuns,
-    })
-    if (theirs === null) return null
-    return {
-      format: 2,
-      dataset: manifest.name,
-      dataSha256,
-      tuning,
-      repeat,
-      seed,
-      trainRows: train.rows,
-      testRows: timed.rows.rows,
-      peer,
-      version: theirs.version,
-      bandwidthQuantile: parameters.bandwidthQuantile,
-      bandwidth: kernel.bandwidth,
-      nu: parameters.nu,
-      theirs: {
-        auc: measureScores(theirs.scores, test.isNovel.data).auc,
-        supportVectors: theirs.supportVectors,
-        trainMillis: theirs.trainMillis,
-        testMillis: theirs.testMillis === null ? null : median(theirs.testMillis),
-      },
-      ours: {
-        auc,
-        supportVectors: model.svm.dualCoefficients.length,
-        trainMillis,
-        testMillis: median([...testMillis]),
-      },
-      node: process.versions.node,
-      cpu: (cpus()[0]?.model ?? 'unknown').trim().slice(0, 200),
-      loadAverage: loadavg()[0] ?? null,
-    }
-  } finally {
-    folder.remove()
+  const theirs = await runPeer(peer, {
+    train,
+    test: test.rows,
+    timed: timed.rows,
+    bandwidth: kernel.bandwidth,
+    nu: parameters.nu,
+    tolerance: parameters.tolerance,
+    runs: testRuns,
+  })
+  if (theirs === null) return null
+  return {
+    format: 2,
+    dataset: manifest.name,
+    dataSha256,
+    tuning,
+    repeat,
+    seed,
+    trainRows: train.rows,
+    testRows: timed.rows.rows,
+    peer,
+    version: theirs.version,
+    bandwidthQuantile: parameters.bandwidthQuantile,
+    bandwidth: kernel.bandwidth,
+    nu: parameters.nu,
+    theirs: {
+      auc: measureScores(theirs.scores, test.isNovel.data).auc,
+      supportVectors: theirs.supportVectors,
+      trainMillis: theirs.trainMillis,
+      testMillis: theirs.testMillis === null ? null : median(theirs.testMillis),
+    },
+    ours: {
+      auc,
+      supportVectors: model.svm.dualCoefficients.length,
+      trainMillis,
+      testMillis: median([...testMillis]),
+    },
+    node: process.versions.node,
+    cpu: cpuName(),
+    loadAverage: loadavg()[0] ?? null,
   }
+}
+
+function requireSameTrial(
+  { results, dataSha256 }: Trial,
+  found: { readonly sample: TestSample; readonly auc: number; readonly dataSha256: string },
+): void {
+  const known = results.find(({ sample }) => sample === found.sample)?.auc
+  if (known === found.auc && dataSha256 === found.dataSha256) return
+  throw new DataError(
+    `the trial has AUC ${known ?? 'none'}, this program gives ${found.auc}; the trials are of other rows or another version: run oddflow-bench reproduce into a new file`,
+  )
 }
 
 function parametersOf({ tuning, trial }: SvmWork): CheckedParameters & { readonly detector: 'ocsvm' } {
@@ -252,7 +253,7 @@ async function peerSpeed(options: PeerSpeedOptions): Promise<void> {
       node: process.versions.node,
       python: peers.python?.versions ?? null,
       compiler: peers.compiler,
-      cpu: (cpus()[0]?.model ?? 'unknown').trim().slice(0, 200),
+      cpu: cpuName(),
       loadBefore,
       loadAfter: loadavg()[0] ?? 0,
     }

@@ -53,7 +53,7 @@ export async function runPython<T>(
   try {
     for (const [name, own] of Object.entries(rows)) writeFileSync(join(folder, `${name}.npy`), encodeNpy(own))
     const path = packagePath(`peers/${script}`)
-    const limits = { timeoutMillis: 1_800_000, maximumOutputBytes: 10_000 }
+    const limits = { timeoutMillis: 1_800_000, maximumOutputBytes: 1_000_000 }
     const outcome = await runProcess(python, [path, folder, ...args], limits)
     if (outcome.code !== 0) throw new DataError(`${script}: ${whyFailed(outcome)}`)
     return read(outcome.stdout, folder)
@@ -121,12 +121,9 @@ export function writePeerReadings(path: string, readings: readonly PeerReading[]
   writeFileWhole(path, sorted.map(([, reading]) => `${JSON.stringify(shape.parse(reading))}\n`).join(''))
 }
 
-const SKLEARN = packagePath('peers/sklearn_ocsvm.py')
 const LIMITS = { timeoutMillis: 600_000, maximumOutputBytes: 1_000_000 }
 
 interface PeerWork {
-  /** Of its own, empty. */
-  readonly folder: string
   readonly train: Matrix
   readonly test: Matrix
   readonly timed: Matrix
@@ -159,45 +156,34 @@ const sklearnAnswer = z.object({
 async function runSklearn(work: PeerWork): Promise<PeerResult | null> {
   const python = await findPython()
   if (python === null) return null
-  for (const name of ['train', 'test', 'timed'] as const) {
-    writeFileSync(join(work.folder, `${name}.npy`), encodeNpy(work[name]))
-  }
-  const gamma = 1 / (work.bandwidth * work.bandwidth)
-  const args = [SKLEARN, work.folder, `${gamma}`, `${work.nu}`, `${work.tolerance}`, `${work.runs}`]
-  const outcome = await runProcess(python, args, LIMITS)
-  if (outcome.code !== 0) throw new DataError(`scikit-learn: ${whyFailed(outcome)}`)
-  const answer = sklearnAnswer.parse(JSON.parse(outcome.stdout))
-  const scores = decodeNpyMatrix(readFileSync(join(work.folder, 'scores.npy'))).data
-  return { ...answer, scores }
+  const { train, test, timed, bandwidth, nu, tolerance, runs } = work
+  const args = [1 / (bandwidth * bandwidth), nu, tolerance, runs].map(String)
+  return runPython(python, 'sklearn_ocsvm.py', { train, test, timed }, args, (stdout, folder) => ({
+    ...sklearnAnswer.parse(JSON.parse(stdout)),
+    scores: decodeNpyMatrix(readFileSync(join(folder, 'scores.npy'))).data,
+  }))
 }
 
 async function runLibsvm(work: PeerWork): Promise<PeerResult | null> {
   // without arguments it prints its usage
   const found = await runProcess('svm-train', [], LIMITS)
   if (!found.stdout.includes('svm_type')) return null
-  const data = join(work.folder, 'train.txt')
-  const model = join(work.folder, 'libsvm.model')
-  writeFileSync(data, sparseText(work.train))
+  const { path: folder, remove } = openScratchFolder('oddflow-bench-libsvm')
+  const data = join(folder, 'train.txt')
+  const model = join(folder, 'libsvm.model')
   const gamma = 1 / (work.bandwidth * work.bandwidth)
-  const options = [
-    '-s',
-    '2',
-    '-t',
-    '2',
-    '-g',
-    `${gamma}`,
-    '-n',
-    `${work.nu}`,
-    '-e',
-    `${work.tolerance}`,
-    '-q',
-  ]
-  const started = performance.now()
-  const outcome = await runProcess('svm-train', [...options, data, model], LIMITS)
-  const trainMillis = performance.now() - started
-  if (outcome.code !== 0) throw new DataError(`libsvm: ${whyFailed(outcome)}`)
-  const { scores, supportVectors } = scoreByLibsvm(readFileSync(model, 'utf8'), work.test, gamma)
-  return { version: 'libsvm (svm-train)', scores, supportVectors, trainMillis, testMillis: null }
+  const options = `-s 2 -t 2 -g ${gamma} -n ${work.nu} -e ${work.tolerance} -q`.split(' ')
+  try {
+    writeFileSync(data, sparseText(work.train))
+    const started = performance.now()
+    const outcome = await runProcess('svm-train', [...options, data, model], LIMITS)
+    const trainMillis = performance.now() - started
+    if (outcome.code !== 0) throw new DataError(`libsvm: ${whyFailed(outcome)}`)
+    const scored = scoreByLibsvm(readFileSync(model, 'utf8'), work.test, gamma)
+    return { version: 'libsvm (svm-train)', ...scored, trainMillis, testMillis: null }
+  } finally {
+    remove()
+  }
 }
 
 function sparseText({ rows, cols, data }: Matrix): string {

@@ -12,10 +12,12 @@ export const VERSION: string = (
 /** Of the detectors in the bundle: the bundler writes it in. */
 declare const ODDFLOW_DETECTORS_VERSION: string
 
+export const cpuName = (): string => (cpus()[0]?.model ?? 'unknown').trim().slice(0, 200)
+
 export function describeMachine(name: string, concurrency: number): TrialMachine {
   return {
     name,
-    cpu: (cpus()[0]?.model ?? 'unknown').trim().slice(0, 200),
+    cpu: cpuName(),
     logicalCpus: availableParallelism(),
     memoryBytes: totalmem(),
     operatingSystem: `${type()} ${release()}`.slice(0, 200),

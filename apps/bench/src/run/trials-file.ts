@@ -180,6 +180,13 @@ interface RunOptions {
   readonly checkThere?: (trials: readonly Trial[]) => void
 }
 
+function requireSameRows({ dataset, dataSha256 }: Trial, known: string | undefined, path: string): void {
+  if (known === undefined || known === dataSha256) return
+  throw new DataError(
+    `${dataset}: the rows differ from those of the trials in ${path}; give another --trials`,
+  )
+}
+
 /** Resolves to the exit code: 1 when a trial could not be made. */
 export async function runIntoFile({
   jobs,
@@ -210,12 +217,7 @@ export async function runIntoFile({
       testRuns: options.testRuns,
     }
     const take = (trial: Trial): void => {
-      const known = dataOf.get(dataKey(trial))
-      if (known !== undefined && known !== trial.dataSha256) {
-        throw new DataError(
-          `${trial.dataset}: the rows differ from those of the trials in ${options.trials}; give another --trials`,
-        )
-      }
+      requireSameRows(trial, dataOf.get(dataKey(trial)), options.trials)
       file.append(trial)
       made++
       progress.update(before + made, `${trial.dataset} ${trial.detector} ${trial.tuning}`)

@@ -1,6 +1,15 @@
 /** What the studies of the agent share: recordings that are moved and made, and runs of the agent's program on them. */
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
@@ -45,8 +54,21 @@ export const runArguments = (config: string, input: string): string[] => [
   ...['--read', input, '--once'],
 ]
 
-/** Replays a recording in a folder with agent.yaml and the agent's state. Returns the printed counters. */
-export function runAgent(agent: string, at: string, packets: readonly Packet[]): string {
+/** A folder with a configuration of the agent, whose state and alerts lie there too. */
+export function configure(folder: string, name: string, config: object): string {
+  const at = join(folder, name.replaceAll(' ', '-'))
+  mkdirSync(at)
+  writeFileSync(join(at, 'agent.yaml'), JSON.stringify({ state: 'state', eve: 'eve.json', ...config }))
+  return at
+}
+
+/** Replays a recording in a configured folder. Returns the events that the agent adds, and the counters that it prints. */
+export function replay(
+  agent: string,
+  at: string,
+  packets: readonly Packet[],
+): { readonly events: AgentEvent[]; readonly counters: unknown } {
+  const known = eventsIn(at).length
   const before = `${at}-before`
   cpSync(at, before, { recursive: true })
   const input = join(at, 'in.pcap')
@@ -63,9 +85,9 @@ export function runAgent(agent: string, at: string, packets: readonly Packet[]):
     cpSync(before, at, { recursive: true })
   }
   rmSync(before, { recursive: true })
-  if (signal === 'SIGABRT') return runAgent(agent, at, packets)
+  if (signal === 'SIGABRT') return replay(agent, at, packets)
   if (status !== 0) throw new DataError(`${agent}: ended with ${signal ?? status}: ${stderr}`)
-  return stdout
+  return { events: eventsIn(at).slice(known), counters: JSON.parse(stdout) as unknown }
 }
 
 export interface AgentEvent {

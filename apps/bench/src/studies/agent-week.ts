@@ -2,8 +2,7 @@
  * A week through the agent: data/week, each device alone and all together, in the default configuration with `approve:
  * auto`. Then each device's week again, with one of its later flows added under an unknown peer.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { count, list, text } from '../files.js'
@@ -13,9 +12,9 @@ import {
   type AgentOptions,
   addressAt,
   agentProgram,
+  configure,
   countByRule,
   DAY_MICROS,
-  eventsIn,
   HOUR_MICROS,
   inTemporaryFolder,
   ipv4At,
@@ -23,7 +22,7 @@ import {
   moved,
   type Packet,
   readWeeks,
-  runAgent,
+  replay,
   withAgent,
 } from './agent-runs.js'
 import { defineStudy } from './study.js'
@@ -117,16 +116,10 @@ const known = z.object({
   ),
 })
 
-async function replay(agent: string, packets: readonly Packet[]) {
-  return inTemporaryFolder(async (folder) => {
-    const at = join(folder, 'week')
-    await mkdir(at)
-    writeFileSync(
-      join(at, 'agent.yaml'),
-      'models: {}\ndevices: { approve: auto }\nstate: state\neve: eve.json\n',
-    )
-    runAgent(agent, at, packets)
-    const events = eventsIn(at).filter(({ oddflow }) => oddflow.device !== undefined)
+function replayWeek(agent: string, packets: readonly Packet[]) {
+  return inTemporaryFolder((folder) => {
+    const at = configure(folder, 'week', { models: {}, devices: { approve: 'auto' } })
+    const events = replay(agent, at, packets).events.filter(({ oddflow }) => oddflow.device !== undefined)
     const { devices } = known.parse(JSON.parse(readFileSync(join(at, 'state/devices.json'), 'utf8')))
     const last = packets.reduce((latest, { micros }) => Math.max(latest, micros), 0)
     return { events, devices: devices.map((one) => describe(one, events, last)) }
@@ -227,11 +220,11 @@ export const agentWeek = defineStudy<AgentOptions, AgentWeekFigures>({
     const weeks = readWeeks(join(data, 'week'))
     const alone: AgentWeekFigures['alone'] = []
     for (const [name, packets] of weeks) {
-      const { devices } = await replay(agent, packets)
+      const { devices } = await replayWeek(agent, packets)
       const tries = unknownFlows(packets)
       const found = { byContact: 0, byOther: 0 }
       for (const flow of tries) {
-        const { events } = await replay(agent, [...packets, ...flow])
+        const { events } = await replayWeek(agent, [...packets, ...flow])
         const rules = events
           .filter(({ src_ip, dest_ip }) => [src_ip, dest_ip].includes(UNKNOWN.join('.')))
           .map(({ oddflow }) => oddflow.rule)
@@ -241,7 +234,7 @@ export const agentWeek = defineStudy<AgentOptions, AgentWeekFigures>({
       alone.push({ name, devices, tries: tries.length, ...found })
       tell(`${name}: unknown peers ${found.byContact} + ${found.byOther} of ${tries.length}`)
     }
-    return { alone, together: (await replay(agent, [...weeks.values()].flat())).devices }
+    return { alone, together: (await replayWeek(agent, [...weeks.values()].flat())).devices }
   },
   page,
 })

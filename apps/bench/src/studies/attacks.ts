@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { count, list, packagePath, readShape, share, text } from '../files.js'
 import { note } from '../output.js'
-import { fixed, markdownTable } from '../tables/table.js'
+import { fixed, tableOf } from '../tables/table.js'
 import {
   type Capture,
   collectFlows,
@@ -19,7 +19,7 @@ import {
   variantNamed,
   wholeCapture,
 } from './flows.js'
-import { defineStudy, findingsShape, mean, percent, targetTable, three } from './study.js'
+import { defineStudy, findingsShape, mean, percent, sharesOfGroups, targetTable, three } from './study.js'
 
 export const LAB = packagePath('../../test/fixtures/lab')
 const PAIR_NAMES = [
@@ -198,38 +198,27 @@ ${targetTable([
   [`flows of normal-4 flagged (of ${lab.normalFlows})`, lab.normalFlagged, { most: 0.015 }, percent],
 ])}
 
-${markdownTable(
-  ['attack', 'flows', 'flagged', 'seconds to the first flag'],
-  lab.attacks.map(({ kind, flows, flagged, seconds }) => [
-    kind,
-    String(flows),
-    percent(flagged),
-    seconds === null ? 'none' : fixed(seconds, 1),
-  ]),
-  1,
-)}
+${tableOf(lab.attacks, 1, [
+  ['attack', ({ kind }) => kind],
+  ['flows', ({ flows }) => `${flows}`],
+  ['flagged', ({ flagged }) => percent(flagged)],
+  ['seconds to the first flag', ({ seconds }) => (seconds === null ? 'none' : fixed(seconds, 1))],
+])}
 
 ## The capture pairs
 
 Three pairs of real captures. Normal captures of odd number train; those of even number and all novel ones are judged.
 
-${markdownTable(
-  [
-    ...['pair', 'normal flows', 'novel flows', 'AUC', 'found at 1 %', 'flagged: normal', 'novel'],
-    'captures: normal, novel',
-  ],
-  pairs.map((p) => [
-    p.pair,
-    String(p.normalFlows),
-    String(p.novelFlows),
-    three(p.auc),
-    percent(p.found),
-    percent(p.normalFlagged),
-    percent(p.novelFlagged),
-    p.groups === null ? '' : `${percent(p.groups.normal)}, ${percent(p.groups.novel)}`,
-  ]),
-  1,
-)}
+${tableOf(pairs, 1, [
+  ['pair', ({ pair }) => pair],
+  ['normal flows', ({ normalFlows }) => `${normalFlows}`],
+  ['novel flows', ({ novelFlows }) => `${novelFlows}`],
+  ['AUC', ({ auc }) => three(auc)],
+  ['found at 1 %', ({ found }) => percent(found)],
+  ['flagged: normal', ({ normalFlagged }) => percent(normalFlagged)],
+  ['novel', ({ novelFlagged }) => percent(novelFlagged)],
+  ['captures: normal, novel', ({ groups }) => sharesOfGroups(groups)],
+])}
 
 *Flagged* is at the model's own threshold, made from the training captures alone for 1 % of normal flows.`
 }

@@ -8,7 +8,7 @@ import { trainingSetOf } from '@oddflow/program'
 import { z } from 'zod'
 import { count, list, share, text } from '../files.js'
 import { findPython, runPython } from '../peers/run-peers.js'
-import { fixed, formatSpread, markdownTable } from '../tables/table.js'
+import { fixed, formatSpread, tableOf } from '../tables/table.js'
 import { pairsIn, readPair } from './attacks.js'
 import { aucOf, type Capture, collectFlows, novelShare, trainOnSet, variantNamed } from './flows.js'
 import { defineStudy, type SeedOptions, three, withSeeds } from './study.js'
@@ -158,62 +158,42 @@ async function measureCapturePairs(
 function section(setting: Setting, results: readonly Result[]): string {
   const { name, quantile } = setting
   const own = results.filter((result) => result.setting === name)
-  const signed = (value: number): string => `${value < 0 ? '' : '+'}${three(value)}`
+  const betterThanOcsvm = ({ auc, ocsvm }: Result): string => {
+    const same = ocsvm[quantile]
+    if (same === undefined) return ''
+    const gain = Math.max(...DETECTORS.map((d) => auc[d].mean)) - same
+    return `${gain < 0 ? '' : '+'}${three(gain)}`
+  }
   const percent = (value: number): string => `${fixed(100 * value, 2)} %`
   const optional = (value: number | undefined): string => (value === undefined ? '' : three(value))
   return `## ${name}
 
 \`oddflow train … ${optionsOf(setting)}\`
 
-${markdownTable(
-  [
-    ...[
-      'pair',
-      'rows: train, normal, novel',
-      'D',
-      'OC-KJL-QS',
-      'OC-Nyström-QS',
-      'OCSVM, same q',
-      'better − OCSVM',
-    ],
-    ...['OCSVM, q = 0.25', 'best q', 'baseline q = 0.25', 'best'],
-  ],
-  own.map(({ pair, rows, dimension, auc, ocsvm, baseline }) => {
-    const same = ocsvm[quantile]
-    return [
-      pair,
-      `${rows.train}, ${rows.normal}, ${rows.novel}`,
-      String(dimension),
-      ...DETECTORS.map((d) => formatSpread(auc[d], 3)),
-      optional(same),
-      same === undefined ? '' : signed(Math.max(...DETECTORS.map((d) => auc[d].mean)) - same),
-      optional(ocsvm[0.25]),
-      three(Math.max(...Object.values(ocsvm))),
-      optional(baseline?.['0.25']),
-      optional(baseline?.best),
-    ]
-  }),
-  2,
-)}
+${tableOf(own, 2, [
+  ['pair', ({ pair }) => pair],
+  ['rows: train, normal, novel', ({ rows }) => `${rows.train}, ${rows.normal}, ${rows.novel}`],
+  ['D', ({ dimension }) => `${dimension}`],
+  ['OC-KJL-QS', ({ auc }) => formatSpread(auc['oc-kjl-qs'], 3)],
+  ['OC-Nyström-QS', ({ auc }) => formatSpread(auc['oc-nystrom-qs'], 3)],
+  ['OCSVM, same q', ({ ocsvm }) => optional(ocsvm[quantile])],
+  ['better − OCSVM', betterThanOcsvm],
+  ['OCSVM, q = 0.25', ({ ocsvm }) => optional(ocsvm[0.25])],
+  ['best q', ({ ocsvm }) => three(Math.max(...Object.values(ocsvm)))],
+  ['baseline q = 0.25', ({ baseline }) => optional(baseline?.['0.25'])],
+  ['best', ({ baseline }) => optional(baseline?.best)],
+])}
 
-${markdownTable(
+${tableOf(own, 1, [
+  ['pair', ({ pair }) => pair],
+  ['calibration rows', ({ calibrationRows }) => `${calibrationRows}`],
+  ['bound', ({ bound }) => percent(bound)],
   [
-    ...[
-      'pair',
-      'calibration rows',
-      'bound',
-      'false positives on unseen normal captures: OC-KJL-QS',
-      'OC-Nyström-QS',
-    ],
+    'false positives on unseen normal captures: OC-KJL-QS',
+    ({ falsePositives }) => percent(falsePositives['oc-kjl-qs'].mean),
   ],
-  own.map(({ pair, calibrationRows, bound, falsePositives }) => [
-    pair,
-    String(calibrationRows),
-    percent(bound),
-    ...DETECTORS.map((d) => percent(falsePositives[d].mean)),
-  ]),
-  1,
-)}`
+  ['OC-Nyström-QS', ({ falsePositives }) => percent(falsePositives['oc-nystrom-qs'].mean)],
+])}`
 }
 
 function page({ seeds, peers, results }: CapturePairFigures): string {

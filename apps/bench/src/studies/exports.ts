@@ -17,7 +17,7 @@ import { extractMatrix } from '@oddflow/flows'
 import { z } from 'zod'
 import { publishedRows } from '../datasets/load-repeat.js'
 import { count, list, text } from '../files.js'
-import { fixed, markdownTable } from '../tables/table.js'
+import { fixed, tableOf } from '../tables/table.js'
 import { pairsIn, readPair } from './attacks.js'
 import {
   type Capture,
@@ -264,33 +264,18 @@ Compared bit by bit, of ${total('rows')} scores ${total('differentInC')} differ 
 Captures train the default on their first half (pairs: on the captures of odd numbers) and all of them are scored. Of the
 rows of the paper's authors each detector learns X_train_r0 and scores X_test.
 
-${markdownTable(
-  [
-    'set, detector',
-    'rows',
-    'differ in C',
-    'in Python',
-    'model, kB',
-    'compiled, kB',
-    'stack, bytes',
-    'ns a row here',
-    'in C',
-    'in Python',
-  ],
-  models.map((model) => [
-    `${model.set}, ${model.detector}`,
-    `${model.rows}`,
-    `${model.differentInC}`,
-    `${model.differentInPython}`,
-    kilobytes(model.modelBytes),
-    kilobytes(model.compiledBytes),
-    `${model.stackBytes}`,
-    whole(model.nanosHere),
-    whole(model.nanosInC),
-    whole(model.nanosInPython),
-  ]),
-  1,
-)}
+${tableOf(models, 1, [
+  ['set, detector', ({ set, detector }) => `${set}, ${detector}`],
+  ['rows', ({ rows }) => `${rows}`],
+  ['differ in C', ({ differentInC }) => `${differentInC}`],
+  ['in Python', ({ differentInPython }) => `${differentInPython}`],
+  ['model, kB', ({ modelBytes }) => kilobytes(modelBytes)],
+  ['compiled, kB', ({ compiledBytes }) => kilobytes(compiledBytes)],
+  ['stack, bytes', ({ stackBytes }) => `${stackBytes}`],
+  ['ns a row here', ({ nanosHere }) => whole(nanosHere)],
+  ['in C', ({ nanosInC }) => whole(nanosInC)],
+  ['in Python', ({ nanosInPython }) => whole(nanosInPython)],
+])}
 
 *Compiled* is code and tables (gcc -Os). *Stack* is the frames of all functions together. *ns* is processor time on one core: here
 with SIMD kernels in batches, in C row by row (gcc -O2), in Python all rows in one array. Every detector, scaler and

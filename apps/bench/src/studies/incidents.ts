@@ -1,6 +1,6 @@
 /** What the agent reports, printed as it comes: docs/results/incidents.md is written from these scenes (see --help). */
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodePcapRecord, readDomainName } from '@oddflow/capture'
 import { matrixOf } from '@oddflow/core'
@@ -15,6 +15,7 @@ import {
   type AgentOptions,
   agentProgram,
   captureOf,
+  configure,
   countByRule,
   DAY_MICROS,
   eventsIn,
@@ -27,7 +28,7 @@ import {
   readPackets,
   readWeeks,
   refused,
-  runAgent,
+  replay,
   runArguments,
   spread,
   withAgent,
@@ -88,21 +89,6 @@ interface Room {
   readonly data: string
   /** The situation or device that was asked for, if one was. */
   readonly only: string | undefined
-}
-
-/** A folder with a configuration of the agent. */
-function configure(folder: string, name: string, config: object): string {
-  const at = join(folder, name.replaceAll(' ', '-'))
-  mkdirSync(at)
-  writeFileSync(join(at, 'agent.yaml'), JSON.stringify({ state: 'state', eve: 'eve.json', ...config }))
-  return at
-}
-
-/** The events that the agent adds. */
-function replay(agent: string, at: string, packets: readonly Packet[]): AgentEvent[] {
-  const before = eventsIn(at).length
-  runAgent(agent, at, packets)
-  return eventsIn(at).slice(before)
 }
 
 const openedIn = (events: readonly AgentEvent[]): number =>
@@ -270,7 +256,7 @@ async function answerLab({ agent, folder, only }: Room): Promise<void> {
     printText(`\n## ${answered}`)
     await answerAll(agent, at, later([], 5))
     for (const name of [answered, ...attacks.filter((each) => each !== answered)]) {
-      const events = replay(agent, at, later(readLab(ATTACKS[name]), 4000))
+      const { events } = replay(agent, at, later(readLab(ATTACKS[name]), 4000))
       printText(name === answered ? 'the same again:' : `${name}:`)
       showIncidents(
         events.filter(({ oddflow }) => oddflow.incident?.change !== 'over'),
@@ -367,7 +353,7 @@ async function attackLearner({ agent, folder, only }: Room): Promise<void> {
     printText(`\n## ${connections} connections`)
     const before = later(usual[0]!)
     const scan = later(cameraScan(latest, Number(connections)))
-    showIncidents(replay(agent, at, [...before, ...scan, ...later(usual[1]!)]))
+    showIncidents(replay(agent, at, [...before, ...scan, ...later(usual[1]!)]).events)
     await answerAll(agent, at, later(usual[0]!.slice(0, 20)), 'attack')
     const answeredMicros = latest
     let found: string | null = null
@@ -420,7 +406,7 @@ function replayWeek({ agent, folder, data, only }: Room): void {
   const weeks = readWeeks(join(data, 'week'))
   for (const device of asked([...weeks.keys()], only)) {
     const packets = weeks.get(device)!
-    const events = replay(agent, configure(folder, device, BY_DEFAULT), packets)
+    const { events } = replay(agent, configure(folder, device, BY_DEFAULT), packets)
     printText(`\n## ${device}`)
     showIncidents(events)
   }
@@ -437,7 +423,7 @@ function replayHours({ agent, folder, data, only }: Room): void {
         return { micros: micros + (7 * i + ((day + shift) % 7) - day) * DAY_MICROS, frame }
       }),
     )
-    const events = replay(agent, configure(folder, device, BY_DEFAULT), five)
+    const { events } = replay(agent, configure(folder, device, BY_DEFAULT), five)
     const facts = events.filter(({ oddflow }) => oddflow.rule === 'unusual-hour')
     printText(`\n## ${device}: ${facts.length} facts in 3 weeks, ${openedIn(events)} incidents in 5`)
     for (const { timestamp, oddflow } of facts) printText(`${timestamp.slice(0, 19)} ${oddflow.summary}`)
@@ -468,7 +454,7 @@ async function replayWatch({ agent, folder, data, only }: Room): Promise<void> {
     })
     replay(agent, at, read(earlier).flat())
     const recordings = read(later)
-    const events = replay(agent, at, recordings.flat())
+    const { events } = replay(agent, at, recordings.flat())
     for (const packets of recordings) micros += packets.at(-1)!.micros - packets[0]!.micros
     const own = events.filter(({ oddflow }) => oddflow.device?.mac === mac)
     opened += openedIn(events)

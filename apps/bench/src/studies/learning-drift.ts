@@ -24,7 +24,7 @@ import {
 } from '@oddflow/online'
 import { z } from 'zod'
 import { count, list, share, text } from '../files.js'
-import { fixed, markdownTable } from '../tables/table.js'
+import { fixed, tableOf } from '../tables/table.js'
 import { pairsIn } from './attacks.js'
 import { aucOf, collectFlows, novelShare, variantNamed, wholeCapture } from './flows.js'
 import { INTRODUCTION, loadRows, modelOf, part, seedList, withLearningSeeds } from './learning-plan.js'
@@ -301,44 +301,62 @@ function spanOf(values: readonly number[]): string {
   return low === high ? low : `${low} to ${high}`
 }
 
-function caseLine({ name, runs }: DriftFigures['cases'][number]): string[] {
-  const both = (from: number, to: number): string =>
-    (['frozen', 'updating'] as const)
-      .map((way) => mean(runs.map(({ periods }) => mean(periods.slice(from, to).map((p) => p[way])))))
-      .map(percent)
-      .join(', ')
-  const each = (value: (run: Run) => number | string): string => runs.map(value).join(', ')
-  const auc = (value: (run: Run) => number): string => spanOf(runs.map(value))
-  return [
-    name,
-    both(0, CHANGE),
-    both(CHANGE, CHANGE + SETTLING),
-    both(CHANGE + SETTLING, PERIODS),
-    each((run) => recoveryOf(run) ?? 'never'),
-    each(({ alarmPeriod }) => (alarmPeriod === null ? 'never' : alarmPeriod - CHANGE)),
-    auc(({ end }) => end.frozen.auc),
-    auc(settledAuc),
-    auc(({ end }) => end.anew.auc),
-    each(({ confirmed, held }) => `${confirmed} of ${held}`),
-  ]
+type Case = DriftFigures['cases'][number]
+
+function caseTable(cases: readonly Case[]): string {
+  const both =
+    (from: number, to: number) =>
+    ({ runs }: Case): string =>
+      (['frozen', 'updating'] as const)
+        .map((way) => mean(runs.map(({ periods }) => mean(periods.slice(from, to).map((p) => p[way])))))
+        .map(percent)
+        .join(', ')
+  const each =
+    (value: (run: Run) => number | string) =>
+    ({ runs }: Case): string =>
+      runs.map(value).join(', ')
+  const auc =
+    (value: (run: Run) => number) =>
+    ({ runs }: Case): string =>
+      spanOf(runs.map(value))
+  return tableOf(cases, 1, [
+    ['case', ({ name }) => name],
+    ['before', both(0, CHANGE)],
+    ['ten periods from the change', both(CHANGE, CHANGE + SETTLING)],
+    ['after', both(CHANGE + SETTLING, PERIODS)],
+    ['recovered after', each((run) => recoveryOf(run) ?? 'never')],
+    [
+      'first drift alarm after',
+      each(({ alarmPeriod }) => (alarmPeriod === null ? 'never' : alarmPeriod - CHANGE)),
+    ],
+    ['AUC: frozen', auc(({ end }) => end.frozen.auc)],
+    ['updating', auc(settledAuc)],
+    ['retrained', auc(({ end }) => end.anew.auc)],
+    ['rows confirmed of held', each(({ confirmed, held }) => `${confirmed} of ${held}`)],
+  ])
 }
 
-function noveltyLine(name: string, { seed, novelties, end }: Run): string[] {
-  const { updating, withoutNovelties: without, withNormalRows: instead } = end
+function noveltyTable(cases: readonly Case[]): string {
   const points = (value: number): string => `${value < 0 ? '−' : '+'}${fixed(100 * Math.abs(value), 1)}`
-  return [
-    name,
-    String(seed),
-    `${novelties.normalToFrozen} of ${novelties.rows}`,
-    String(novelties.learntAsNormal),
-    String(novelties.confirmed),
-    `${percent(updating.detected)}, ${percent(without.detected)}`,
-    points(updating.detected - without.detected),
-    points(instead.detected - without.detected),
-    `${fraction(updating.auc)}, ${fraction(without.auc)}`,
-    signed(updating.auc - without.auc),
-    signed(instead.auc - without.auc),
-  ]
+  const lines = cases.flatMap(({ name, runs }) =>
+    runs.map(({ seed, novelties, end }) => ({
+      ...{ name, seed, ...novelties },
+      ...{ updating: end.updating, without: end.withoutNovelties, instead: end.withNormalRows },
+    })),
+  )
+  return tableOf(lines, 1, [
+    ['case', ({ name }) => name],
+    ['seed', ({ seed }) => `${seed}`],
+    ['normal to the frozen model', ({ normalToFrozen, rows }) => `${normalToFrozen} of ${rows}`],
+    ['found normal, learned', ({ learntAsNormal }) => `${learntAsNormal}`],
+    ['confirmed', ({ confirmed }) => `${confirmed}`],
+    ['detected: with, without', (l) => `${percent(l.updating.detected)}, ${percent(l.without.detected)}`],
+    ['difference', ({ updating, without }) => points(updating.detected - without.detected)],
+    ['normal rows instead', ({ instead, without }) => points(instead.detected - without.detected)],
+    ['AUC: with, without', (l) => `${fraction(l.updating.auc)}, ${fraction(l.without.auc)}`],
+    ['difference', ({ updating, without }) => signed(updating.auc - without.auc)],
+    ['normal rows instead', ({ instead, without }) => signed(instead.auc - without.auc)],
+  ])
 }
 
 function page({ cases }: DriftFigures): string {
@@ -360,21 +378,7 @@ has a label. Seeds ${unique(runs.map(({ seed }) => seed)).join(', ')} of model a
 5 % or less for three periods in a row. AUC on rows of the changed traffic that no model has seen: the updating model's is the mean
 of the periods from ten after the change on, *retrained* is trained on as many rows of the changed traffic; spans of the seeds.
 
-${markdownTable(
-  [
-    ...[
-      'case',
-      'before',
-      'ten periods from the change',
-      'after',
-      'recovered after',
-      'first drift alarm after',
-    ],
-    ...['AUC: frozen', 'updating', 'retrained', 'rows confirmed of held'],
-  ],
-  cases.map(caseLine),
-  1,
-)}
+${caseTable(cases)}
 
 ![drift](learning-drift.svg)
 
@@ -389,15 +393,7 @@ rows change something (another draw for the reservoir), so the last columns say 
 do. Beside it what became of the novelties: normal to the frozen model too, found normal as they came and learned, and
 found novel but confirmed later.
 
-${markdownTable(
-  [
-    ...['case', 'seed', 'normal to the frozen model', 'found normal, learned', 'confirmed'],
-    ...['detected: with, without', 'difference', 'normal rows instead'],
-    ...['AUC: with, without', 'difference', 'normal rows instead'],
-  ],
-  cases.flatMap(({ name, runs }) => runs.map((run) => noveltyLine(name, run))),
-  1,
-)}
+${noveltyTable(cases)}
 
 The share of novelties that is detected at so few false positives is a step: these sets' novelties stand close together, all a
 little above the threshold or all a little below it, so it moves by tens of points where AUC moves by hundredths.

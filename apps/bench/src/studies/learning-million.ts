@@ -12,7 +12,7 @@ import { createOnlineUpdater, type LearningOptions, type OnlineUpdater } from '@
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { count, list, text } from '../files.js'
-import { fixed, markdownTable } from '../tables/table.js'
+import { fixed, tableOf } from '../tables/table.js'
 import { loadRows, modelOf, part } from './learning-plan.js'
 import { defineStudy } from './study.js'
 
@@ -118,31 +118,28 @@ function learnRows(
 }
 
 function page({ updates, loadAverage, models }: MillionFigures): string {
-  const megabytes = (bytes: number): string => `${fixed(bytes / 1e6, 1)} MB`
+  const memoryText = (bytes: readonly number[]): string =>
+    [bytes[0]!, bytes.at(-1)!, Math.max(...bytes)].map((size) => `${fixed(size / 1e6, 1)} MB`).join(', ')
   const grouped = (value: number): string => value.toLocaleString('en')
   return `${grouped(updates)} rows, 1 an arrival (Method 1, a reservoir of 200, forgetting by half in 2,000 rows, components added for what is
 novel). Heap and buffers after garbage collection: after ${grouped(models[0]!.memory[0]!.updates)}, at the end, at most.
 Times are of the clock, at a load average of ${fixed(loadAverage, 1)}.
 
-${markdownTable(
+${tableOf(models, 1, [
+  ['model', ({ name }) => name],
+  ['µs a row', ({ microsPerUpdate }) => fixed(microsPerUpdate, 0)],
+  ['memory', ({ memory }) => memoryText(memory.map(({ bytes }) => bytes))],
   [
-    ...['model', 'µs a row', 'memory', 'components that came, died, were merged'],
-    ...['covariances not positive definite', 'again', 'bytes of the file'],
+    'components that came, died, were merged',
+    (m) => [m.componentsAdded, m.componentsRemoved, m.componentsMerged].join(', '),
   ],
-  models.map((m) => {
-    const bytes = m.memory.map((sample) => sample.bytes)
-    return [
-      m.name,
-      fixed(m.microsPerUpdate, 0),
-      [bytes[0]!, bytes.at(-1)!, Math.max(...bytes)].map(megabytes).join(', '),
-      [m.componentsAdded, m.componentsRemoved, m.componentsMerged].join(', '),
-      String(m.notPositiveDefinite),
-      `${m.sameBytes ? 'the same bytes' : 'OTHER BYTES'} (the first ${grouped(updates)})`,
-      grouped(m.fileBytes),
-    ]
-  }),
-  1,
-)}`
+  ['covariances not positive definite', ({ notPositiveDefinite }) => `${notPositiveDefinite}`],
+  [
+    'again',
+    ({ sameBytes }) => `${sameBytes ? 'the same bytes' : 'OTHER BYTES'} (the first ${grouped(updates)})`,
+  ],
+  ['bytes of the file', ({ fileBytes }) => grouped(fileBytes)],
+])}`
 }
 
 interface MillionOptions {

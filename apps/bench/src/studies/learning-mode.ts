@@ -8,7 +8,7 @@ import type { SavedModel } from '@oddflow/detectors'
 import { createOnlineUpdater, type LearningOptions } from '@oddflow/online'
 import { z } from 'zod'
 import { count, share, text } from '../files.js'
-import { markdownTable } from '../tables/table.js'
+import { tableOf } from '../tables/table.js'
 import { aucOf, novelShare } from './flows.js'
 import {
   INTRODUCTION,
@@ -29,8 +29,7 @@ const PERIODS = 10
 /** Rows of the mode, and others, in each period. */
 const MODE_ROWS = 50
 const OTHER_ROWS = 50
-const WAYS = ['frozen', 'updated', 'byItself', 'whole'] as const
-type Way = (typeof WAYS)[number]
+type Way = 'frozen' | 'updated' | 'byItself' | 'whole'
 
 /** `modeNovel`: share of the mode's test rows that are called novel. */
 const measured = z.strictObject({ auc: share, modeNovel: share })
@@ -151,26 +150,17 @@ One of four clusters of the normal rows is taken out of training (1,250 rows) an
 of the mode. *Whole* had it from the beginning. AUC, and the share of the mode's own test rows that are called novel;
 means of seeds ${seeds.join(', ')}.
 
-${markdownTable(
-  [
-    ...[
-      'set, mode',
-      'share of rows',
-      'frozen',
-      'updated, said to be normal',
-      'by itself, confirmed',
-      'whole',
-    ],
-    ...['mode novel: frozen', 'updated', 'by itself'],
-  ],
-  groups.map(({ name, modeShare, of }) => [
-    name,
-    percent(modeShare),
-    ...WAYS.map((way) => fraction(of(way, 'auc'))),
-    ...(['frozen', 'updated', 'byItself'] as const).map((way) => percent(of(way, 'modeNovel'))),
-  ]),
-  1,
-)}
+${tableOf(groups, 1, [
+  ['set, mode', ({ name }) => name],
+  ['share of rows', ({ modeShare }) => percent(modeShare)],
+  ['frozen', ({ of }) => fraction(of('frozen', 'auc'))],
+  ['updated, said to be normal', ({ of }) => fraction(of('updated', 'auc'))],
+  ['by itself, confirmed', ({ of }) => fraction(of('byItself', 'auc'))],
+  ['whole', ({ of }) => fraction(of('whole', 'auc'))],
+  ['mode novel: frozen', ({ of }) => percent(of('frozen', 'modeNovel'))],
+  ['updated', ({ of }) => percent(of('updated', 'modeNovel'))],
+  ['by itself', ({ of }) => percent(of('byItself', 'modeNovel'))],
+])}
 
 In ${lost.length} of ${groups.length} cases the frozen model is .05 or more below the whole one; in ${regained.length} of these the update gains .05 or more.
 An update that changes nothing is the frozen column.`

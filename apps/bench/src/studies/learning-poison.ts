@@ -8,7 +8,7 @@ import { createOnlineUpdater, type LearningOptions, type OnlineUpdater } from '@
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { count, list, share, text } from '../files.js'
-import { markdownTable } from '../tables/table.js'
+import { tableOf } from '../tables/table.js'
 import { novelShare, scoresOf } from './flows.js'
 import { INTRODUCTION, loadRows, modelOf, part } from './learning-plan.js'
 import { type Drawing, defineStudy, percent } from './study.js'
@@ -134,28 +134,24 @@ function page({ sets }: PoisonFigures): string {
 ${sets[0]!.runs[0]!.days.length} days of ${FLOWS_A_DAY} flows, ${POISON_A_DAY} of them a poisoner's who knows the model: each as far on the way from a normal row to the target (30 novel
 rows that the model flags) as the model of that day lets pass. Share of the target that is detected.
 
-${markdownTable(
-  [
-    'set',
-    '',
-    'lowest',
-    'at the end',
-    'farthest that a poisoned row got',
-    'false positives at the end',
-    'rounds refused',
-  ],
-  sets.flatMap(({ set, frozenFalsePositives, runs }) =>
-    runs.map(({ name, days, falsePositives, rounds, refusedRounds }) => [
-      set,
-      name,
-      percent(Math.min(...days.map(({ detected }) => detected))),
-      percent(days.at(-1)!.detected),
-      percent(Math.max(...days.map(({ reached }) => reached))),
-      `${percent(falsePositives)} (frozen: ${percent(frozenFalsePositives)})`,
-      `${refusedRounds} of ${rounds}`,
-    ]),
-  ),
+${tableOf(
+  sets.flatMap(({ runs, ...set }) => runs.map((run) => ({ ...set, ...run }))),
   2,
+  [
+    ['set', ({ set }) => set],
+    ['', ({ name }) => name],
+    ['lowest', ({ days }) => percent(Math.min(...days.map(({ detected }) => detected)))],
+    ['at the end', ({ days }) => percent(days.at(-1)!.detected)],
+    [
+      'farthest that a poisoned row got',
+      ({ days }) => percent(Math.max(...days.map(({ reached }) => reached))),
+    ],
+    [
+      'false positives at the end',
+      (run) => `${percent(run.falsePositives)} (frozen: ${percent(run.frozenFalsePositives)})`,
+    ],
+    ['rounds refused', ({ refusedRounds, rounds }) => `${refusedRounds} of ${rounds}`],
+  ],
 )}
 
 ![poison](learning-poison.svg)`

@@ -14,7 +14,7 @@ import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { type LabelledRows, publishedRows } from '../datasets/load-repeat.js'
 import { count, list, share, text } from '../files.js'
-import { markdownTable } from '../tables/table.js'
+import { tableOf } from '../tables/table.js'
 import { areaOf, scoresOf } from './flows.js'
 import { defineStudy, mean, targetTable, three } from './study.js'
 
@@ -139,12 +139,16 @@ function measurePlainRows(
 
 type SetFigures = PlainRowsFigures['sets'][number]
 
-const gapOf = ({ chosen, single }: SetFigures): number => Math.max(...Object.values(single)) - chosen
+const bestOf = ({ single }: SetFigures): number => Math.max(...Object.values(single))
+const gapOf = (set: SetFigures): number => bestOf(set) - set.chosen
 
 function page({ draws, sets }: PlainRowsFigures): string {
   const worst = (of: (set: SetFigures) => number): number => Math.max(...sets.map(of))
-  const gapOfSingle = (set: SetFigures, detector: string): number =>
-    Math.max(...Object.values(set.single)) - set.single[detector]!
+  const aucIn = ({ chosen, single }: SetFigures, name: string): number => single[name] ?? chosen
+  const averageLine = (name: string): string =>
+    `| ${name} | ${three(mean(sets.map((set) => aucIn(set, name))))} | ${three(worst((set) => bestOf(set) - aucIn(set, name)))} |`
+  const chosenText = ([detector, times]: [string, number]): string =>
+    times === draws ? detector : `${detector} ${times}`
   return `Rows of a .npy or .csv file, as they come. ${TRAINING_ROWS} rows train, ${draws} draws a set. Nothing is tuned, and no
 detector sees a novel row. Gaussian rows: novel ones are shifted in a random direction.
 
@@ -160,40 +164,19 @@ ${targetTable([['AUC below that of the best single detector: worst set', worst(g
 
 | | AUC, mean of sets | below the best single detector: worst set |
 | --- | --: | --: |
-${[
-  ['default', mean(sets.map(({ chosen }) => chosen)), worst(gapOf)] as const,
-  ...SINGLE.map(
-    (detector) =>
-      [
-        detector,
-        mean(sets.map(({ single }) => single[detector]!)),
-        worst((set) => gapOfSingle(set, detector)),
-      ] as const,
-  ),
-]
-  .map(([name, average, gap]) => `| ${name} | ${three(average)} | ${three(gap)} |`)
-  .join('\n')}
+${['default', ...SINGLE].map(averageLine).join('\n')}
 
 ## By set
 
-${markdownTable(
-  ['', 'default', 'chosen', 'best single', '', 'below it', 'oc-kjl-qs'],
-  sets.map((set) => {
-    const [best, value] = Object.entries(set.single).sort(([, a], [, b]) => b - a)[0]!
-    return [
-      set.name,
-      three(set.chosen),
-      Object.entries(set.choices)
-        .map(([detector, times]) => (times === draws ? detector : `${detector} ${times}`))
-        .join(', '),
-      three(value),
-      best,
-      three(gapOf(set)),
-      three(set.single['oc-kjl-qs']!),
-    ]
-  }),
-  1,
-)}`
+${tableOf(sets, 1, [
+  ['', ({ name }) => name],
+  ['default', ({ chosen }) => three(chosen)],
+  ['chosen', ({ choices }) => Object.entries(choices).map(chosenText).join(', ')],
+  ['best single', (set) => three(bestOf(set))],
+  ['', (set) => Object.keys(set.single).find((detector) => set.single[detector] === bestOf(set))!],
+  ['below it', (set) => three(gapOf(set))],
+  ['oc-kjl-qs', ({ single }) => three(single['oc-kjl-qs']!)],
+])}`
 }
 
 export const plainRows = defineStudy<PlainRowsOptions, PlainRowsFigures>({

@@ -3,7 +3,7 @@
  * state folder; from the second week on with traffic that grows towards an attack. A copy of the state then meets the
  * attack.
  */
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { count, list, text } from '../files.js'
@@ -13,11 +13,11 @@ import {
   type AgentOptions,
   addressAt,
   agentProgram,
+  configure,
   connection,
   countByRule,
   DAY_MICROS,
   type End,
-  eventsIn,
   HOUR_MICROS,
   inTemporaryFolder,
   ipv4At,
@@ -26,7 +26,7 @@ import {
   type Packet,
   readWeeks,
   refused,
-  runAgent,
+  replay,
   SECOND_MICROS,
   spread,
   withAgent,
@@ -36,11 +36,8 @@ import { defineStudy, median } from './study.js'
 /** Weeks of poisoning, after one without. */
 const WEEKS = 6
 
-const BASE = 'devices: { approve: auto }\nfold: false\nstate: state\neve: eve.json\n'
-const CONFIGURATIONS = {
-  default: `models: {}\n${BASE}`,
-  'learning: online': `models: {}\nlearning: { online: true }\n${BASE}`,
-} as const
+const BASE = { models: {}, devices: { approve: 'auto' }, fold: false }
+const CONFIGURATIONS = { default: BASE, 'learning: online': { ...BASE, learning: { online: true } } }
 type Configuration = keyof typeof CONFIGURATIONS
 
 const name = text
@@ -173,38 +170,29 @@ export function kindsOf(ends: Ends): Kinds {
 
 // ---- replays
 
-interface Run {
-  /** Without those of devices that are ready. */
-  readonly events: readonly AgentEvent[]
-  readonly rounds: Series['weeks'][number]['rounds']
-}
-
-const counters = z.object({
+const counted = z.object({
   models: z.object({
     learning: z.object({ rounds: z.object({ accepted: count, refused: count, failed: count }) }).nullish(),
   }),
 })
 
-/** Runs the agent in a folder that has its configuration and state. */
-function run(agent: string, at: string, packets: readonly Packet[]): Run {
-  rmSync(join(at, 'eve.json'), { force: true })
-  const { models } = counters.parse(JSON.parse(runAgent(agent, at, packets)))
-  const events = eventsIn(at).filter(
-    ({ oddflow }) => oddflow.device !== undefined && oddflow.rule !== 'device-ready',
-  )
-  return { events, rounds: models.learning?.rounds ?? null }
+/** Events of devices, without those of devices that are ready. */
+function run(agent: string, at: string, packets: readonly Packet[]) {
+  const { events, counters } = replay(agent, at, packets)
+  const rounds = counted.parse(counters).models.learning?.rounds ?? null
+  const isOfDevice = ({ oddflow }: AgentEvent): boolean =>
+    oddflow.device !== undefined && oddflow.rule !== 'device-ready'
+  return { events: events.filter(isOfDevice), rounds }
 }
 
-/** One series of weeks in a folder. `kind` null: nothing is added, and all attacks are met at the end of each week. */
+/** One series of weeks in a configured folder. `kind` null: nothing is added, and all attacks are met at the end of each week. */
 function poison(
   agent: string,
   at: string,
   packets: readonly Packet[],
-  configuration: Configuration,
   kind: string | null,
   kinds: Kinds,
 ): Pick<Series, 'days' | 'weeks'> {
-  writeFileSync(join(at, 'agent.yaml'), CONFIGURATIONS[configuration])
   const first = packets[0]!.micros
   const days = Math.ceil((packets.at(-1)!.micros - first) / DAY_MICROS + 0.01)
   const weeks = Array.from({ length: WEEKS + 1 }, (_, week) => {
@@ -357,9 +345,8 @@ export const poisoning = defineStudy<AgentOptions, PoisoningFigures>({
         const kinds = kindsOf(endsOf(packets))
         for (const configuration of Object.keys(CONFIGURATIONS) as Configuration[]) {
           for (const kind of [null, ...Object.keys(kinds)]) {
-            const at = join(folder, String(series.length))
-            mkdirSync(at)
-            const { days, weeks } = poison(agent, at, packets, configuration, kind, kinds)
+            const at = configure(folder, `${series.length}`, CONFIGURATIONS[configuration])
+            const { days, weeks } = poison(agent, at, packets, kind, kinds)
             series.push({ device, configuration, kind, days, weeks })
             tell(`${device}, ${configuration}, ${kind ?? 'nothing added'}: ${JSON.stringify(weeks.at(-1))}`)
           }

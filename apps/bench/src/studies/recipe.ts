@@ -4,7 +4,7 @@ import { UsageError } from '@oddflow/program'
 import { z } from 'zod'
 import { names, whole } from '../commands/options.js'
 import { count, list, share, text } from '../files.js'
-import { fixed, markdownTable } from '../tables/table.js'
+import { fixed, tableOf } from '../tables/table.js'
 import { measureLab } from './attacks.js'
 import { describeRecipe, VARIANT_NAMES, variantNamed } from './flows.js'
 import { defineStudy, mean, percent, three } from './study.js'
@@ -72,61 +72,33 @@ data/watch in ${seeds} random orders and in the order of time ([watch.md](watch.
 ([week.md](week.md)), and the attacks of the traffic lab ([attacks.md](attacks.md)). One variant alone:
 \`oddflow-bench watch --variant NAME\`.
 
-${markdownTable(
-  [
-    'variant',
-    'AUC',
-    'found at 1 %',
-    'normal',
-    'worst device',
-    'novel',
-    'time: AUC',
-    'found',
-    'normal',
-    'novel',
-  ],
-  variants.map(({ name, random: r, worst, time: t }) => [
-    name,
-    three(r.auc),
-    percent(r.found),
-    percent(r.normalFlagged),
-    percent(worst),
-    percent(r.novelFlagged),
-    three(t.auc),
-    percent(t.found),
-    percent(t.normalFlagged),
-    percent(t.novelFlagged),
-  ]),
-  1,
-)}
+${tableOf(variants, 1, [
+  ['variant', ({ name }) => name],
+  ['AUC', ({ random }) => three(random.auc)],
+  ['found at 1 %', ({ random }) => percent(random.found)],
+  ['normal', ({ random }) => percent(random.normalFlagged)],
+  ['worst device', ({ worst }) => percent(worst)],
+  ['novel', ({ random }) => percent(random.novelFlagged)],
+  ['time: AUC', ({ time }) => three(time.auc)],
+  ['found', ({ time }) => percent(time.found)],
+  ['normal', ({ time }) => percent(time.normalFlagged)],
+  ['novel', ({ time }) => percent(time.novelFlagged)],
+])}
 
-${markdownTable(
-  [
-    'variant',
-    'week: flagged',
-    'a day',
-    'attacks, mean',
-    'attacks, least',
-    'lab: normal flagged',
-    'attacks flagged',
-  ],
-  variants.map(({ name, week, lab }) => [
-    name,
-    percent(week.rate),
-    fixed(week.aDay, 1),
-    percent(week.attacksMean),
-    percent(week.attacksLeast),
-    percent(lab.normalFlagged),
-    percent(lab.novelFlagged),
-  ]),
-  1,
-)}
+${tableOf(variants, 1, [
+  ['variant', ({ name }) => name],
+  ['week: flagged', ({ week }) => percent(week.rate)],
+  ['a day', ({ week }) => fixed(week.aDay, 1)],
+  ['attacks, mean', ({ week }) => percent(week.attacksMean)],
+  ['attacks, least', ({ week }) => percent(week.attacksLeast)],
+  ['lab: normal flagged', ({ lab }) => percent(lab.normalFlagged)],
+  ['attacks flagged', ({ lab }) => percent(lab.novelFlagged)],
+])}
 
-${markdownTable(
-  ['variant', 'command'],
-  variants.map(({ name, command }) => [name, `\`${command}\``]),
-  0,
-)}
+${tableOf(variants, 0, [
+  ['variant', ({ name }) => name],
+  ['command', ({ command }) => `\`${command}\``],
+])}
 
 ## What the figures say
 ${PROTOTYPE}`

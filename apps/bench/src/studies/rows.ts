@@ -241,6 +241,14 @@ export function paperTuned(dataset: string): { readonly ocsvm: number; readonly 
   return ocsvm === undefined || retained.length === 0 ? null : { ocsvm, best: ocsvm * Math.max(...retained) }
 }
 
+/** Of each set, and their mean. */
+function paperCells(datasets: readonly string[], figure: 'ocsvm' | 'best'): string[] {
+  const published = datasets.map((dataset) => paperTuned(dataset)?.[figure] ?? null)
+  const all = published.filter((value) => value !== null)
+  const average = all.length < published.length ? '' : fixed(mean(all), 2)
+  return [...published.map((value) => (value === null ? '' : fixed(value, 2))), average]
+}
+
 function page({ repeats, subsamples, peers, cells, behind }: RowsFigures): string {
   const datasets = [...new Set(cells.map(({ dataset }) => dataset))]
   const methods = [...new Set(cells.map(({ method }) => method))]
@@ -249,13 +257,12 @@ function page({ repeats, subsamples, peers, cells, behind }: RowsFigures): strin
   const average = (method: string): Measured => averageOf(datasets.map((dataset) => of(method, dataset)))
   const ours = average(DEFAULT_METHOD)
   const worst = behind.reduce((most, set) => (set.auc > most.auc ? set : most))
-  const published = datasets.map(paperTuned)
-  const paperLine = (name: string, figure: 'ocsvm' | 'best'): string[] => [
-    name,
-    ...published.map((p) => (p === null ? '' : fixed(p[figure], 2))),
-    published.includes(null) ? '' : fixed(mean(published.map((p) => p![figure])), 2),
-  ]
-  const optional = (value: number | null): string => (value === null ? '' : percent(value))
+  const lineOf =
+    (cells: (measured: Measured) => string[]) =>
+    (method: string): string[] => [
+      method,
+      ...[...datasets.map((dataset) => of(method, dataset)), average(method)].flatMap(cells),
+    ]
   return `The rows that the paper's authors published, ${repeats} repeats, ${subsamples} subsamples of ${SUBSAMPLE_ROWS} training rows each, all test rows. Nothing is
 tuned. A row is summarised into 11 numbers first; *oc-kjl-qs, guarded* has the rows as they were published, unscaled,
 as \`oddflow train --recipe default\` had it before.
@@ -273,13 +280,9 @@ The worst set is ${worst.dataset}. Its difference has a standard error of ${thre
 ${markdownTable(
   ['', ...datasets, 'mean'],
   [
-    ...methods.map((method) => [
-      method,
-      ...datasets.map((dataset) => three(of(method, dataset).auc)),
-      three(average(method).auc),
-    ]),
-    paperLine('the paper, tuned: OCSVM', 'ocsvm'),
-    paperLine('the paper, tuned: its best', 'best'),
+    ...methods.map(lineOf(({ auc }) => [three(auc)])),
+    ['the paper, tuned: OCSVM', ...paperCells(datasets, 'ocsvm')],
+    ['the paper, tuned: its best', ...paperCells(datasets, 'best')],
   ],
   1,
 )}
@@ -289,15 +292,7 @@ detectors retains on that set.
 
 ## Found at 1 % of normal rows
 
-${markdownTable(
-  ['', ...datasets, 'mean'],
-  methods.map((method) => [
-    method,
-    ...datasets.map((dataset) => percent(of(method, dataset).found)),
-    percent(average(method).found),
-  ]),
-  1,
-)}
+${markdownTable(['', ...datasets, 'mean'], methods.map(lineOf(({ found }) => [percent(found)])), 1)}
 
 ## Flagged at the model's own threshold (asked: 1 % of normal rows)
 
@@ -305,13 +300,7 @@ ${markdownTable(
   ['', ...datasets.flatMap((dataset) => [`${dataset}: normal`, 'novel']), 'mean: normal', 'novel'],
   methods
     .filter((method) => average(method).normalFlagged !== null)
-    .map((method) => [
-      method,
-      ...[...datasets.map((dataset) => of(method, dataset)), average(method)].flatMap((c) => [
-        optional(c.normalFlagged),
-        optional(c.novelFlagged),
-      ]),
-    ]),
+    .map(lineOf(({ normalFlagged, novelFlagged }) => [percent(normalFlagged!), percent(novelFlagged!)])),
   1,
 )}
 

@@ -171,6 +171,10 @@ export const signed = (value: number): string => `${value < 0 ? '−' : '+'}${fr
 /** "1.2 %". */
 export const percent = (value: number): string => `${fixed(100 * value, 1)} %`
 
+/** Of captures flagged as groups, normal and novel; '' of a model without a level for them. */
+export const sharesOfGroups = (groups: Findings['groups']): string =>
+  groups === null ? '' : `${percent(groups.normal)}, ${percent(groups.novel)}`
+
 export type Target = readonly [
   what: string,
   value: number,

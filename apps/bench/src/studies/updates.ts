@@ -5,7 +5,7 @@ import { updateEnsemble } from '@oddflow/online'
 import { hashRows } from '@oddflow/program'
 import { z } from 'zod'
 import { count, share, text } from '../files.js'
-import { markdownTable } from '../tables/table.js'
+import { tableOf } from '../tables/table.js'
 import {
   collectFlows,
   compare,
@@ -17,7 +17,16 @@ import {
   variantNamed,
   wholeCapture,
 } from './flows.js'
-import { defineStudy, type Findings, findingsShape, mean, percent, targetTable, three } from './study.js'
+import {
+  defineStudy,
+  type Findings,
+  findingsShape,
+  mean,
+  percent,
+  targetTable,
+  three,
+  unique,
+} from './study.js'
 import { ORDER_OF_TIME, readDevices, splitOf } from './watch.js'
 
 const ORDERS = [1, 2, 3, ORDER_OF_TIME] as const
@@ -113,8 +122,10 @@ function page({ recipe, splits }: UpdatesFigures): string {
   const largest = Math.max(...splits.map(({ bytesAfterTen }) => bytesAfterTen))
   const of = (key: 'before' | 'updated' | 'all', figure: keyof Findings, among = splits): number =>
     mean(among.map((one) => one[key][figure] as number))
-  const names = [...new Set(splits.map(({ device }) => device))]
-  return `Each of ${names.length} devices of data/watch, in the orders ${ORDERS.join(', ')} of [watch.md](watch.md). The first half of its training
+  const devices = unique(splits.map(({ device }) => device)).map(
+    (name) => [name, splits.filter(({ device }) => device === name)] as const,
+  )
+  return `Each of ${devices.length} devices of data/watch, in the orders ${ORDERS.join(', ')} of [watch.md](watch.md). The first half of its training
 captures trains a model. The other half updates that model with \`--assume-normal\`. A third model trains on all training
 captures. All three judge the same captures.
 
@@ -134,44 +145,24 @@ ${splits.length - taken.length} of ${splits.length} updates leave less than 95 %
 with 1. The largest model after ten updates has ${largest} bytes; before them the largest has ${Math.max(...splits.map(({ bytesBefore }) => bytesBefore))}. Its size is bounded by the number of
 landmarks and of tables, whatever the model learns.
 
-${markdownTable(
-  ['mean', 'AUC', 'found at 1 %', 'normal flagged', 'novel flagged'],
-  (['before', 'updated', 'all'] as const).map((key) => [
-    key === 'before' ? 'first half' : key === 'updated' ? 'first half, updated' : 'all',
-    three(of(key, 'auc')),
-    percent(of(key, 'found')),
-    percent(of(key, 'normalFlagged')),
-    percent(of(key, 'novelFlagged')),
-  ]),
-  1,
-)}
+${tableOf(['before', 'updated', 'all'] as const, 1, [
+  ['mean', (key) => ({ before: 'first half', updated: 'first half, updated', all: 'all' })[key]],
+  ['AUC', (key) => three(of(key, 'auc'))],
+  ['found at 1 %', (key) => percent(of(key, 'found'))],
+  ['normal flagged', (key) => percent(of(key, 'normalFlagged'))],
+  ['novel flagged', (key) => percent(of(key, 'novelFlagged'))],
+])}
 
-${markdownTable(
-  [
-    'device',
-    'AUC: before',
-    'updated',
-    'all',
-    'given rows normal: before',
-    'after',
-    'normal flagged: updated',
-    'all',
-  ],
-  names.map((name) => {
-    const own = splits.filter(({ device }) => device === name)
-    return [
-      name,
-      three(of('before', 'auc', own)),
-      three(of('updated', 'auc', own)),
-      three(of('all', 'auc', own)),
-      percent(mean(own.map((one) => one.normalBefore))),
-      percent(mean(own.map((one) => one.normalAfter))),
-      percent(of('updated', 'normalFlagged', own)),
-      percent(of('all', 'normalFlagged', own)),
-    ]
-  }),
-  1,
-)}`
+${tableOf(devices, 1, [
+  ['device', ([name]) => name],
+  ['AUC: before', ([, own]) => three(of('before', 'auc', own))],
+  ['updated', ([, own]) => three(of('updated', 'auc', own))],
+  ['all', ([, own]) => three(of('all', 'auc', own))],
+  ['given rows normal: before', ([, own]) => percent(mean(own.map((one) => one.normalBefore)))],
+  ['after', ([, own]) => percent(mean(own.map((one) => one.normalAfter)))],
+  ['normal flagged: updated', ([, own]) => percent(of('updated', 'normalFlagged', own))],
+  ['all', ([, own]) => percent(of('all', 'normalFlagged', own))],
+])}`
 }
 
 export const updates = defineStudy<object, UpdatesFigures>({

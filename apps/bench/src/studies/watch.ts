@@ -6,7 +6,7 @@ import type { CollectedFlows } from '@oddflow/flows'
 import { InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
 import { inFile, readShape, text } from '../files.js'
-import { markdownTable } from '../tables/table.js'
+import { tableOf } from '../tables/table.js'
 import {
   collectFlows,
   compare,
@@ -25,6 +25,7 @@ import {
   findingsShape,
   mean,
   percent,
+  sharesOfGroups,
   type Target,
   targetTable,
   three,
@@ -205,18 +206,8 @@ devices at most 0.4 points of novel captures in either column: 1.9 ten times, 2.
 without it, a device has 2.5 % and 96.3 % in random orders, 6.4 % and 94.7 % in the order of time.
 [A real week](week.md) has no flagged day of 13 with it and 5 without; [the pairs](attacks.md) keep all novel captures.`
 
-function page({ recipe, splits }: WatchFigures): string {
-  const random = randomOrders(splits)
-  const time = orderOfTime(splits)
+function targetsOf(random: WatchFigures['splits'], time: WatchFigures['splits']): Target[] {
   const [r, t] = [averageOf(random), averageOf(time)]
-  const orders = [...new Set(random.map(({ order }) => order))]
-  const names = [...new Set(splits.map(({ device }) => device))]
-  const cells = (of: WatchFigures['splits']): string[] => {
-    const { auc, found, normalFlagged, novelFlagged, groups } = averageOf(of)
-    const captures = groups === null ? '' : `${percent(groups.normal)}, ${percent(groups.novel)}`
-    return [three(auc), percent(found), percent(normalFlagged), percent(novelFlagged), captures]
-  }
-  const columns = ['AUC', 'found at 1 %', 'normal', 'novel', 'captures: normal, novel']
   const ofGroups: Target[] =
     r.groups === null || t.groups === null
       ? []
@@ -226,23 +217,44 @@ function page({ recipe, splits }: WatchFigures): string {
           ['novel captures flagged, order of time', t.groups.novel, { least: 0.95 }, percent],
           ['normal captures flagged, order of time', t.groups.normal, { most: 0.2 }, percent],
         ]
+  return [
+    ['AUC, random orders', r.auc, { least: 0.95 }],
+    ['AUC, order of time', t.auc, { least: 0.93 }],
+    ['novel flows found at 1 % of normal ones, random orders', r.found, { least: 0.62 }, percent],
+    ['normal flows flagged, random orders', r.normalFlagged, { most: 0.015 }, percent],
+    ['normal flows flagged, order of time', t.normalFlagged, { most: 0.03 }, percent],
+    ['normal flows flagged, worst device, random orders', worstDevice(random), { most: 0.05 }, percent],
+    ['novel flows flagged, random orders', r.novelFlagged, { least: 0.6 }, percent],
+    ['novel flows flagged, order of time', t.novelFlagged, { least: 0.6 }, percent],
+    ...ofGroups,
+  ]
+}
+
+function page({ recipe, splits }: WatchFigures): string {
+  const random = randomOrders(splits)
+  const time = orderOfTime(splits)
+  const orders = [...new Set(random.map(({ order }) => order))]
+  const names = [...new Set(splits.map(({ device }) => device))]
+  const table = (title: string, rows: readonly string[], of: (row: string) => WatchFigures['splits']) =>
+    tableOf(
+      rows.map((name) => ({ name, ...averageOf(of(name)) })),
+      1,
+      [
+        [title, ({ name }) => name],
+        ['AUC', ({ auc }) => three(auc)],
+        ['found at 1 %', ({ found }) => percent(found)],
+        ['normal', ({ normalFlagged }) => percent(normalFlagged)],
+        ['novel', ({ novelFlagged }) => percent(novelFlagged)],
+        ['captures: normal, novel', ({ groups }) => sharesOfGroups(groups)],
+      ],
+    )
   return `Each of ${names.length} devices is watched alone. Half of its captures train a model; the other half and at most ${NOVEL_CAPTURES} captures of
 each device of another family are judged by it. Random orders: seeds ${orders.join(', ')}, every other capture trains. Order of
 time: the earlier half trains. A figure is the mean of devices, each with the same weight.
 
 \`${recipe}\`
 
-${targetTable([
-  ['AUC, random orders', r.auc, { least: 0.95 }],
-  ['AUC, order of time', t.auc, { least: 0.93 }],
-  ['novel flows found at 1 % of normal ones, random orders', r.found, { least: 0.62 }, percent],
-  ['normal flows flagged, random orders', r.normalFlagged, { most: 0.015 }, percent],
-  ['normal flows flagged, order of time', t.normalFlagged, { most: 0.03 }, percent],
-  ['normal flows flagged, worst device, random orders', worstDevice(random), { most: 0.05 }, percent],
-  ['novel flows flagged, random orders', r.novelFlagged, { least: 0.6 }, percent],
-  ['novel flows flagged, order of time', t.novelFlagged, { least: 0.6 }, percent],
-  ...ofGroups,
-])}
+${targetTable(targetsOf(random, time))}
 
 *Flagged* is at the model's own threshold, made from the training captures alone for 1 % of normal flows. Captures are flagged as
 groups: \`oddflow score --group capture\`.
@@ -251,27 +263,15 @@ groups: \`oddflow score --group capture\`.
 
 Random orders, mean.
 
-${markdownTable(
-  ['device', ...columns],
-  names.map((name) => [name, ...cells(random.filter(({ device }) => device === name))]),
-  1,
-)}
+${table('device', names, (name) => random.filter(({ device }) => device === name))}
 
 Order of time.
 
-${markdownTable(
-  ['device', ...columns],
-  names.map((name) => [name, ...cells(time.filter(({ device }) => device === name))]),
-  1,
-)}
+${table('device', names, (name) => time.filter(({ device }) => device === name))}
 
 ## Orders
 
-${markdownTable(
-  ['order', ...columns],
-  [...orders, ORDER_OF_TIME].map((order) => [order, ...cells(splits.filter((s) => s.order === order))]),
-  1,
-)}
+${table('order', [...orders, ORDER_OF_TIME], (order) => splits.filter((s) => s.order === order))}
 
 ## The level of a capture
 

@@ -5,7 +5,7 @@ import { DataError } from '@oddflow/core'
 import { z } from 'zod'
 import { count, inFile, list, share, text } from '../files.js'
 import { note } from '../output.js'
-import { fixed, markdownTable } from '../tables/table.js'
+import { fixed, markdownTable, tableOf } from '../tables/table.js'
 import { labAttacks, readPair } from './attacks.js'
 import {
   collectFlows,
@@ -134,21 +134,14 @@ ${targetTable([
 
 Flagged flows of all flows of a day; *group*: days flagged as a whole (\`oddflow score --group capture\`), each a false alarm.
 
-${markdownTable(
-  ['device', 'trained on', 'flagged', 'a day', 'days', 'group'],
-  devices.map((device) => {
-    const alarms = falseAlarmsOf(device)
-    return [
-      device.device,
-      `${device.trainedFlows} flows`,
-      percent(alarms.rate),
-      fixed(alarms.aDay, 1),
-      device.days.map(({ day, flows, flagged }) => `${day} ${flagged}/${flows}`).join(', '),
-      groupsOf(device.days),
-    ]
-  }),
-  1,
-)}
+${tableOf(devices, 1, [
+  ['device', ({ device }) => device],
+  ['trained on', ({ trainedFlows }) => `${trainedFlows} flows`],
+  ['flagged', (device) => percent(falseAlarmsOf(device).rate)],
+  ['a day', (device) => fixed(falseAlarmsOf(device).aDay, 1)],
+  ['days', ({ days }) => days.map(({ day, flows, flagged }) => `${day} ${flagged}/${flows}`).join(', ')],
+  ['group', ({ days }) => groupsOf(days)],
+])}
 
 ## Attacks
 

@@ -72,6 +72,12 @@ export function renderFigure({ title, description, width, height, legend, plot }
 `
 }
 
+/** Of a scale. */
+export const LOGARITHMIC = {
+  type: 'log',
+  tickFormat: (value: number) => String(Number(value.toPrecision(2))),
+} as const
+
 export interface CurvePoint {
   readonly panel: string
   readonly curve: string
@@ -90,7 +96,6 @@ export function renderCurves(
   const curves = [...new Set(points.map(({ curve }) => curve))]
   const colours = curves.map((_, i) => PALETTE[i % PALETTE.length]!)
   const channels = { x: 'x', y: 'y', fx: 'panel' } as const
-  const log = { type: 'log', tickFormat: (value: number) => String(Number(value.toPrecision(2))) } as const
   return renderFigure({
     title,
     description: `${yLabel} by ${xLabel}, for ${panels.join('; ')}: ${curves.join('; ')}`,
@@ -103,7 +108,7 @@ export function renderCurves(
       marginRight: 20,
       marginBottom: 44,
       x: { label: xLabel },
-      y: { label: yLabel, grid: true, ...(isLogarithmic ? log : {}) },
+      y: { label: yLabel, grid: true, ...(isLogarithmic ? LOGARITHMIC : {}) },
       fx: { domain: panels, label: null },
       color: { domain: curves, range: colours },
       marks: [

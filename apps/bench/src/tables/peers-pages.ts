@@ -2,7 +2,7 @@
 import { sha256 } from '../machines/work.js'
 import { PEERS, type PeerReading } from '../peers/run-peers.js'
 import type { SpeedReading } from '../peers/speed.js'
-import { fixed, markdownTable, plainText } from './table.js'
+import { fixed, markdownTable, plainText, tableOf } from './table.js'
 
 /** Speed beside numpy, scikit-learn and C, as a page; a side that was not installed is said to be absent. */
 
@@ -173,21 +173,21 @@ function summary(readings: readonly PeerReading[]): string {
 }
 
 function details(readings: readonly PeerReading[]): string {
-  const rows = readings.map((r) => [
-    `${r.dataset}, repeat ${r.repeat}`,
-    `${r.tuning}, ${r.bandwidthQuantile ?? 'none'}`,
-    r.version,
-    fixed(r.theirs.auc, 4),
-    fixed(r.ours.auc, 4),
-    `${fixed(differenceOf(r), 5)} ${agrees(r) ? '✓' : '✗'}`,
-    `${r.theirs.supportVectors}`,
-    `${r.ours.supportVectors}`,
-    fixed(r.theirs.trainMillis / r.ours.trainMillis, 2),
-    r.theirs.testMillis === null || r.ours.testMillis === null
+  const detection = ({ theirs, ours }: PeerReading): string =>
+    theirs.testMillis === null || ours.testMillis === null
       ? 'none'
-      : fixed(r.theirs.testMillis / r.ours.testMillis, 2),
-    r.loadAverage === null ? 'not told' : fixed(r.loadAverage, 1),
+      : fixed(theirs.testMillis / ours.testMillis, 2)
+  return tableOf(readings, 3, [
+    ['', ({ dataset, repeat }) => `${dataset}, repeat ${repeat}`],
+    ['tuning, quantile', ({ tuning, bandwidthQuantile }) => `${tuning}, ${bandwidthQuantile ?? 'none'}`],
+    ['peer', ({ version }) => version],
+    ['their AUC', ({ theirs }) => fixed(theirs.auc, 4)],
+    ['our AUC', ({ ours }) => fixed(ours.auc, 4)],
+    ['difference', (r) => `${fixed(differenceOf(r), 5)} ${agrees(r) ? '✓' : '✗'}`],
+    ['their SV', ({ theirs }) => `${theirs.supportVectors}`],
+    ['our SV', ({ ours }) => `${ours.supportVectors}`],
+    ['training', ({ theirs, ours }) => fixed(theirs.trainMillis / ours.trainMillis, 2)],
+    ['detection', detection],
+    ['load', ({ loadAverage }) => (loadAverage === null ? 'not told' : fixed(loadAverage, 1))],
   ])
-  const header = ['', 'tuning, quantile', 'peer', 'their AUC', 'our AUC', 'difference', 'their SV', 'our SV']
-  return markdownTable([...header, 'training', 'detection', 'load'], rows, 3)
 }

@@ -4,7 +4,7 @@ import { SCALER_NAMES } from '@oddflow/detectors'
 import { millisPer100, type Spread, spread, type Trial } from '@oddflow/evaluation'
 import type { SweepName } from '../commands/sweep.js'
 import { median } from '../peers/run-peers.js'
-import { PALETTE, renderCurves, renderFigure } from './figures.js'
+import { LOGARITHMIC, PALETTE, renderCurves, renderFigure } from './figures.js'
 import { fixed, formatSpread, hashTrials, markdownTable, plainText } from './table.js'
 
 interface SweepPoint {
@@ -372,6 +372,7 @@ function chart(points: readonly SweepPoint[], cost: 'time' | 'space'): string {
   )
   const svms = rows.filter(({ detector }) => detector === 'ocsvm')
   const colours = detectors.map((_, i) => PALETTE[i] ?? 'black')
+  const channels = { x: 'cost', y: 'auc', fx: 'dataset' } as const
   return renderFigure({
     title: `AUC against ${cost === 'time' ? 'detection time' : 'space'}: OCSVM over nu, OC-KJL and OC-Nystrom over m, d, k`,
     description: `For each data set the points that nothing beats: ${front.map((f) => `${f.dataset} ${f.detector} AUC ${fixed(f.auc, 3)} at ${fixed(f.cost, 3)}`).join('; ')}. Axis: ${label}, logarithmic.`,
@@ -381,39 +382,20 @@ function chart(points: readonly SweepPoint[], cost: 'time' | 'space'): string {
     plot: {
       marginLeft: 50,
       marginBottom: 44,
-      x: {
-        type: 'log',
-        label,
-        grid: true,
-        tickFormat: (value: number) => String(Number(value.toPrecision(2))),
-      },
+      x: { label, grid: true, ...LOGARITHMIC },
       y: { label: 'AUC', grid: true },
       fx: { label: null, domain: datasets },
       color: { type: 'ordinal', domain: detectors, range: colours },
       marks: [
-        Plot.line(front, {
-          x: 'cost',
-          y: 'auc',
-          fx: 'dataset',
-          z: null,
-          stroke: '#94a3b8',
-          curve: 'step-after',
-        }),
-        Plot.line(svms, {
-          x: 'cost',
-          y: 'auc',
-          fx: 'dataset',
-          z: null,
-          stroke: 'detector',
-          strokeOpacity: 0.4,
-        }),
-        Plot.dot(rows, { x: 'cost', y: 'auc', fx: 'dataset', fill: 'detector', r: 3 }),
-        Plot.dot(front, { x: 'cost', y: 'auc', fx: 'dataset', stroke: 'black', r: 5 }),
+        Plot.line(front, { ...channels, z: null, stroke: '#94a3b8', curve: 'step-after' }),
+        Plot.line(svms, { ...channels, z: null, stroke: 'detector', strokeOpacity: 0.4 }),
+        Plot.dot(rows, { ...channels, fill: 'detector', r: 3 }),
+        Plot.dot(front, { ...channels, stroke: 'black', r: 5 }),
         // above and below in turn: the smallest nu stand close together
         ...([0, 1] as const).map((odd) =>
           Plot.text(
             svms.filter((_, i) => i % 2 === odd),
-            { x: 'cost', y: 'auc', fx: 'dataset', text: 'nu', dy: odd === 0 ? -9 : 12, fontSize: 9 },
+            { ...channels, text: 'nu', dy: odd === 0 ? -9 : 12, fontSize: 9 },
           ),
         ),
       ],

@@ -112,6 +112,20 @@ export function markdownTable(
     .join('\n')
 }
 
+/** The same of items: each column is its title and its cell of an item. */
+export function tableOf<T>(
+  items: readonly T[],
+  left: number,
+  columns: readonly (readonly [title: string, cell: (item: T) => string])[],
+): string {
+  const rows = items.map((item) => columns.map(([, cell]) => cell(item)))
+  return markdownTable(
+    columns.map(([title]) => title),
+    rows,
+    left,
+  )
+}
+
 /** Escapes names of processors and systems, which another machine wrote, so that Markdown only shows them. */
 export function plainText(text: string): string {
   return text.replace(/[\\`*<>[\]]/g, (sign) => (sign === '<' ? '&lt;' : sign === '>' ? '&gt;' : `\\${sign}`))
