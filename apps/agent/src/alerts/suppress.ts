@@ -7,28 +7,38 @@ import { join } from 'node:path'
 import { parseIpv4, parseIpv6, parseMac } from '@oddflow/capture'
 import { ArgumentError, FormatError } from '@oddflow/core'
 import { isInNetwork, type Network, parseNetwork } from '@oddflow/program'
+import * as v from 'valibot'
 import type { FileSystem } from '../files/file-system.js'
 import { createTurns, readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'
-import { type Alert, type AlertRule, FACT_RULES, servicePort } from './alert.js'
+import { text, whole } from '../outputs/output.js'
+import { type Alert, FACT_RULES, servicePort } from './alert.js'
 
-export const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
-type Day = (typeof DAYS)[number]
-
-export interface SuppressionRule {
-  readonly name: string
-  /** A MAC address, an address or a network. */
-  readonly device?: string | undefined
-  readonly peer?: string | undefined
-  readonly protocol?: string | undefined
-  /** The service's: the lower of the two. */
-  readonly port?: number | undefined
-  readonly rule?: AlertRule | undefined
-  readonly days?: readonly Day[] | undefined
-  /** "HH:MM", both or neither; a range over midnight belongs to the day on which it begins. */
-  readonly from?: string | undefined
-  readonly until?: string | undefined
+const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
+const time = (what: string) =>
+  v.pipe(
+    v.string(),
+    v.regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, 'a time of day (HH:MM)'),
+    v.description(what),
+  )
+const CONDITIONS = {
+  device: v.optional(text('A MAC address, an address or a network.')),
+  peer: v.optional(text('The other end: an address or a network.')),
+  protocol: v.optional(v.picklist(['tcp', 'udp', 'icmp', 'icmpv6', 'sctp'])),
+  port: v.optional(whole(0, 65_535, "The service's port: the lower of the two.")),
+  rule: v.optional(v.picklist(['score', 'one-packet', ...FACT_RULES])),
 }
+
+export const SuppressionSchema = v.strictObject({
+  name: text('The name of the rule in counters; each rule needs a different name.'),
+  ...CONDITIONS,
+  days: v.optional(v.pipe(v.array(v.picklist(DAYS)), v.minLength(1), v.maxLength(7))),
+  from: v.optional(time("Start of the rule's hours, HH:MM in the machine's time zone; needs until.")),
+  until: v.optional(time("End of the rule's hours, HH:MM in the machine's time zone; needs from.")),
+})
+
+/** A range of hours over midnight belongs to the day on which it begins. */
+export type SuppressionRule = Readonly<v.InferOutput<typeof SuppressionSchema>>
 
 export interface Suppression {
   /** The name of the rule that takes the alert, null where none does. */
@@ -38,14 +48,9 @@ export interface Suppression {
 
 type Test = (alert: Alert) => boolean
 
-export const PROTOCOLS = ['tcp', 'udp', 'icmp', 'icmpv6', 'sctp'] as const
-export const RULES = ['score', 'one-packet', ...FACT_RULES] as const
-const FIELDS = ['name', 'device', 'peer', 'protocol', 'port', 'rule', 'days', 'from', 'until']
-
 /** Throws ArgumentError whose field is the place in the list, such as `[0].device`. */
 export function createSuppression(rules: readonly SuppressionRule[]): Suppression {
   const compiled = rules.map((rule, i) => ({ name: rule.name, holds: compile(rule, `[${i}]`) }))
-  for (let i = 1; i < rules.length; i++) refuseTogether(rules.slice(0, i + 1), `[${i}]`)
   const counts: Record<string, number> = Object.fromEntries(rules.map(({ name }) => [name, 0]))
   return {
     counts,
@@ -61,7 +66,6 @@ export function createSuppression(rules: readonly SuppressionRule[]): Suppressio
 function compile(rule: SuppressionRule, place: string): Test {
   const tests: Test[] = []
   const { device, peer, protocol, port, rule: verdictRule } = rule
-  refuseUnknown(rule, place)
   refuseNever(rule, place)
   if (device !== undefined) tests.push(deviceTest(device, `${place}.device`))
   if (peer !== undefined) {
@@ -80,23 +84,6 @@ function compile(rule: SuppressionRule, place: string): Test {
     )
   }
   return (alert) => tests.every((test) => test(alert))
-}
-
-function refuseUnknown(rule: SuppressionRule, place: string): void {
-  const unknown = Object.keys(rule).find((key) => !FIELDS.includes(key))
-  if (unknown !== undefined) {
-    throw new ArgumentError('no such condition', `${place}.${unknown.slice(0, 40)}`)
-  }
-  for (const [field, known] of [
-    ['protocol', PROTOCOLS],
-    ['rule', RULES],
-  ] as const) {
-    const value: string | undefined = rule[field]
-    if (value !== undefined && !known.some((each) => each === value)) {
-      const message = `expected one of ${known.join(', ')}, found ${JSON.stringify(value.slice(0, 40))}`
-      throw new ArgumentError(message, `${place}.${field}`)
-    }
-  }
 }
 
 /** Conditions that no alert can meet together. */
@@ -124,56 +111,6 @@ function refuseNever({ device, peer, protocol, port }: SuppressionRule, place: s
   if (device !== undefined && parseMac(device) !== null && isGroupAddress(device)) {
     never('device', 'that is the address of a group, and no device has it')
   }
-}
-
-/**
- * Rules of one condition each that take every alert together, such as 0.0.0.0/1 and 128.0.0.0/1: only the last is refused, so the
- * message has a place.
- */
-function refuseTogether(rules: readonly SuppressionRule[], place: string): void {
-  const last = rules[rules.length - 1]
-  const [field, more] = Object.keys(last).filter((key) => key !== 'name') as (keyof SuppressionRule)[]
-  if (more !== undefined) return
-  const values = rules
-    .filter((rule) => Object.keys(rule).every((key) => key === 'name' || key === field))
-    .map((rule) => rule[field])
-  const takesAll = (all: readonly string[]): boolean => all.every((each) => values.flat().includes(each))
-  const isAll =
-    field === 'protocol'
-      ? takesAll(PROTOCOLS)
-      : field === 'rule'
-        ? takesAll(RULES)
-        : field === 'days'
-          ? takesAll(DAYS)
-          : (field === 'device' || field === 'peer') && coversUnicast(values as string[])
-  if (isAll) {
-    throw new ArgumentError('suppresses every alert together with the rules before it', `${place}.${field}`)
-  }
-}
-
-/** Addresses that a device or a peer outside the local network has: below 224.0.0.0, and 2000::/3. */
-const UNICAST = {
-  4: { first: 0n, end: 0xe000_0000n },
-  6: { first: 0x2000n << 112n, end: 0x4000n << 112n },
-} as const
-
-function coversUnicast(texts: readonly string[]): boolean {
-  const networks = texts.filter((text) => parseMac(text) === null).map(parseNetwork)
-  const numberOf = (words: Uint32Array): bigint =>
-    words.reduce((sum, word) => (sum << 32n) | BigInt(word), 0n)
-  return ([4, 6] as const).some((version) => {
-    const { first, end } = UNICAST[version]
-    const ranges = networks
-      .filter(({ ipVersion }) => ipVersion === version)
-      .map(({ words, masks }) => ({
-        from: numberOf(words),
-        to: numberOf(words.map((word, w) => word | ~masks[w])),
-      }))
-      .sort((a, b) => (a.from < b.from ? -1 : 1))
-    let next = first
-    for (const { from, to } of ranges) if (from <= next && to >= next) next = to + 1n
-    return next >= end
-  })
 }
 
 /** null for a MAC address, and where nothing is asked for. */
@@ -220,8 +157,8 @@ function scheduleTest({ days, from, until }: SuppressionRule, place: string): Te
     throw new ArgumentError('expected both from and until, or neither', place)
   }
   if (days === undefined && from === undefined) return null
-  const begin = from === undefined ? 0 : minutesOf(from, `${place}.from`)
-  const end = until === undefined ? 1440 : minutesOf(until, `${place}.until`)
+  const begin = from === undefined ? 0 : minutesOf(from)
+  const end = until === undefined ? 1440 : minutesOf(until)
   const isAllDay = end === begin || end - begin === 1440
   if (from !== undefined && isAllDay) {
     throw new ArgumentError(
@@ -246,12 +183,8 @@ function scheduleTest({ days, from, until }: SuppressionRule, place: string): Te
   }
 }
 
-function minutesOf(text: string, field: string): number {
-  const match = /^([01]\d|2[0-3]):([0-5]\d)$/.exec(text)
-  if (match === null && text !== '24:00') {
-    throw new ArgumentError(`expected a time of day such as 07:30, found ${JSON.stringify(text)}`, field)
-  }
-  return match === null ? 1440 : 60 * Number(match[1]) + Number(match[2])
+function minutesOf(time: string): number {
+  return 60 * Number(time.slice(0, 2)) + Number(time.slice(3))
 }
 
 /**
@@ -259,15 +192,20 @@ function minutesOf(text: string, field: string): number {
  * kept in the state folder, tried after those of the configuration, and bounded in number and in length.
  */
 
-export interface TemporaryRule extends SuppressionRule {
-  readonly endsMicros: number
-}
+const TemporarySchema = v.strictObject({
+  ...SuppressionSchema.entries,
+  endsMicros: v.pipe(v.number(), v.finite()),
+})
+export type TemporaryRule = Readonly<v.InferOutput<typeof TemporarySchema>>
 
 export type TemporarySuppressions = ReturnType<typeof createTemporarySuppressions>
 
 const MAXIMUM_RULES = 64
 const MAXIMUM_MINUTES = 30 * 1440
-const TEXTS = ['device', 'peer', 'protocol', 'rule'] as const
+const AskedSchema = v.strictObject({
+  ...CONDITIONS,
+  minutes: whole(1, MAXIMUM_MINUTES, 'How long the rule lasts.'),
+})
 
 interface Kept {
   readonly rule: TemporaryRule
@@ -361,33 +299,13 @@ function keep(rule: TemporaryRule): Kept {
 
 /** What came from outside as a rule; throws ArgumentError that names the field. */
 function checkRule(asked: unknown, name: string, nowMicros: number): TemporaryRule {
-  const { minutes, port, ...rest } = (asked ?? {}) as Record<string, unknown>
-  if (!isWholeWithin(minutes, 1, MAXIMUM_MINUTES)) {
-    throw new ArgumentError(`expected minutes from 1 to ${MAXIMUM_MINUTES}`, 'minutes')
+  const parsed = v.safeParse(AskedSchema, asked, { abortEarly: true })
+  if (!parsed.success) {
+    const [issue] = parsed.issues
+    throw new ArgumentError(issue.message, v.getDotPath(issue)?.slice(0, 40) ?? 'rule')
   }
-  if (port !== undefined && !isWholeWithin(port, 0, 65_535)) {
-    throw new ArgumentError('expected a port', 'port')
-  }
-  const texts: Partial<Record<(typeof TEXTS)[number], string>> = {}
-  for (const [key, value] of Object.entries(rest)) {
-    const field = TEXTS.find((text) => text === key)
-    if (field === undefined) throw new ArgumentError(`no such condition`, key.slice(0, 40))
-    if (typeof value !== 'string' || value.length > 64)
-      throw new ArgumentError('expected a short text', field)
-    texts[field] = value
-  }
-  const { rule, ...others } = texts
-  return {
-    name,
-    ...others,
-    ...(rule === undefined ? {} : { rule: rule as AlertRule }),
-    ...(port === undefined ? {} : { port }),
-    endsMicros: nowMicros + minutes * 60_000_000,
-  }
-}
-
-function isWholeWithin(value: unknown, least: number, most: number): value is number {
-  return Number.isInteger(value) && (value as number) >= least && (value as number) <= most
+  const { minutes, ...conditions } = parsed.output
+  return { name, ...conditions, endsMicros: nowMicros + minutes * 60_000_000 }
 }
 
 /** Rules of an earlier run; invalid ones are dropped and reported. */
@@ -398,9 +316,10 @@ export async function readTemporaryRules(
 ): Promise<TemporaryRule[]> {
   const rules = (await readStateOrSetAside(files, pathIn(folder), decodeRules, log)) ?? []
   const sound = rules.filter((rule) => {
+    if (!v.is(TemporarySchema, rule)) return false
     try {
       keep(rule)
-      return typeof rule.name === 'string' && Number.isFinite(rule.endsMicros)
+      return true
     } catch {
       return false
     }

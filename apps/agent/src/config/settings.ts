@@ -8,31 +8,12 @@ import type { PacketFilter } from '@oddflow/capture'
 import { DEFAULT_SUMMARY_TIMEOUTS } from '@oddflow/flows'
 import { type Network, PRIVATE_NETWORKS } from '@oddflow/program'
 import * as v from 'valibot'
-import { DAYS, PROTOCOLS, RULES } from '../alerts/suppress.js'
+import { SuppressionSchema } from '../alerts/suppress.js'
 import { choice, flag, number, path, text, whole } from '../outputs/output.js'
 import { OutputSchema, type OutputSettings } from '../outputs/registry.js'
 
 const bytes = (what: string) =>
   v.pipe(v.union([v.string(), v.pipe(v.number(), v.integer(), v.minValue(1))]), v.description(what))
-const time = (what: string) =>
-  v.pipe(
-    v.string(),
-    v.regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, 'a time of day (HH:MM)'),
-    v.description(what),
-  )
-
-const suppression = v.strictObject({
-  name: text('The name of the rule in counters; each rule needs a different name.'),
-  device: v.optional(text('A MAC address, an address or a network.')),
-  peer: v.optional(text('The other end: an address or a network.')),
-  protocol: v.optional(v.picklist(PROTOCOLS)),
-  port: v.optional(whole(0, 65_535, "The service's port: the lower of the two.")),
-  rule: v.optional(v.picklist(RULES)),
-  days: v.optional(v.pipe(v.array(v.picklist(DAYS)), v.minLength(1), v.maxLength(7))),
-  from: v.optional(time("Start of the rule's hours, HH:MM in the machine's time zone; needs until.")),
-  until: v.optional(time("End of the rule's hours, HH:MM in the machine's time zone; needs from.")),
-})
-
 /** A MAC address or an address in lower case, or a name. */
 const ownerName = v.pipe(
   v.string(),
@@ -296,7 +277,7 @@ export const ConfigSchema = v.strictObject({
     v.pipe(v.array(text('An address or a network.')), v.maxLength(256)),
     PRIVATE_NETWORKS,
   ),
-  suppress: v.optional(v.pipe(v.array(suppression), v.maxLength(1024)), []),
+  suppress: v.optional(v.pipe(v.array(SuppressionSchema), v.maxLength(1024)), []),
 })
 
 export type Config = v.InferOutput<typeof ConfigSchema>

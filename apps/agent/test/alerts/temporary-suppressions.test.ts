@@ -1,3 +1,4 @@
+import { ArgumentError } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
 import {
   createTemporarySuppressions,
@@ -85,8 +86,11 @@ describe('temporary suppressions', () => {
       { port: 1 },
       { minutes: 0, port: 1 },
       { minutes: 1.5, port: 1 },
+      { minutes: 5, port: 1, colour: 'red' },
+      { minutes: 5, rule: 'scores' },
+      { minutes: 5, protocol: 'tpc' },
     ])
-      await expect(rules.add(asked, now), JSON.stringify(asked)).rejects.toThrow(/expected/)
+      await expect(rules.add(asked, now), JSON.stringify(asked)).rejects.toThrow(ArgumentError)
     expect(written).toEqual([])
     for (let i = 0; i < 64; i++) await rules.add({ minutes: 5, port: i }, now)
     await expect(rules.add({ minutes: 5, port: 1 }, now)).rejects.toThrow(/at most 64/)
