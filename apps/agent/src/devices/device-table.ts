@@ -1,11 +1,8 @@
 /**
- * DeviceTable: the devices that are known, at most so many.
+ * DeviceTable: the known devices, up to a maximum.
  *
- * When it is full a new device takes the place of a learning one: of one that came once, a day ago or more; else of one that is
- * not established (isEstablished), private addresses first, then those with the fewest flows, and of those the newest, so that a flood
- * of made-up addresses pushes itself out and no device that was there before it. Established ones go when nothing else is left, those
- * first that were not seen for a week. Devices that a person has spoken about (watching, paused) and ready ones are never put out;
- * where the table holds nothing else the new one is not taken, and counted.
+ * In a full table a new device replaces a learning one, in the order of goesBefore: a flood of private addresses replaces only itself.
+ * Ready, watched and paused devices stay. If there are only these, the new device is refused and counted.
  */
 
 import { join } from 'node:path'
@@ -50,11 +47,8 @@ export function recordOfDevice(
 }
 
 /**
- * The devices in the state folder: `devices.json`, and the same again as `devices.json.copy`.
- *
- * Losing them would disarm the agent: every device would learn again, and its alerts would be held. So a file that is
- * damaged, gone or of a newer version is replaced by its copy. Where neither is whole the table is lost, and what was watched is
- * not known: the agent then watches what it finds within the first hour, and reports new devices from the start.
+ * `devices.json` and its copy in the state folder. If both are lost, every device would learn again and cause no alert: so the agent
+ * watches the devices that it finds within the first hour, and reports new ones from the start.
  */
 
 export interface KnownDevices {
@@ -125,10 +119,8 @@ function pathIn(folder: string): string {
 }
 
 /**
- * DeviceFlood: a device that is new is worth an alert of its own, thousands within a minute are worth one.
- *
- * A minute of the packets' clock with more new devices than `perMinute` is a flood. The alert that there is one takes the
- * place of those of further devices, until a minute passes with no more than that; the next flood has an alert of its own.
+ * DeviceFlood: more than `perMinute` new devices in a minute of the packets' clock are a flood with one alert, until a minute has no
+ * more than that.
  */
 export interface DeviceFlood {
   /** What a new device is worth: an alert of its own, the alert of a flood, or none. */
@@ -205,10 +197,7 @@ function goesBefore(a: Candidate, b: Candidate): boolean {
 /** The order is made afresh so often: ranks fall by time alone. */
 const ORDER_MICROS = 60_000_000
 
-/**
- * The order in which learning devices make room: a heap, since each new device of a flood asks for the first of it. What a device
- * does since moves it back, which is seen when it comes to the front.
- */
+/** The order in which learning devices make room: a heap. A device that moved back since is put back when it comes to the front. */
 class EvictionOrder {
   readonly #devices: ReadonlyMap<string, Device>
   #heap: Candidate[] = []
@@ -435,10 +424,7 @@ export class DeviceTable {
     }
   }
 
-  /**
-   * The clock that times are of was set by so much: they move with it, so that nobody has learnt for longer or shorter. Of devices
-   * in this state alone, where one is given.
-   */
+  /** The packets' clock was set: times move with it, so learning takes as long. @param state - only of devices in this state */
   clockSet(byMicros: number, state?: DeviceState): void {
     this.#order.reset()
     for (const device of this.#devices.values()) {

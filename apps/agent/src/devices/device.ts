@@ -1,20 +1,14 @@
 /**
- * Device: what the agent knows of one device of the local network, and where it stands in its life.
+ * Device: plain data about one device of the local network, as the state folder has it.
  *
  *     learning → ready → watching ⇄ paused
  *
- * A device that is new is *learning*: its flows are judged, and novel ones are counted and not alerted, since a
- * device that nobody has seen is one story and not one for each of its flows. It is *ready* when it was seen long enough,
- * has had enough flows, and the model finds few of its recent ones novel: three numbers that `isReady` compares. A model of its own
- * is asked for more: that it keeps its promise on flows that came after it (models/progress.ts). After
- * `judgeHours` a device need not have had enough flows: what they can promise is said instead.
- * A person approves it (or the configuration does, for all), and it is *watching*: alerts are given. *Paused* is a
- * person's word and ends by a person's word.
+ * A *learning* device causes no alert for its novel flows. It is *ready* when `isReady` says so; its own model must also keep its
+ * promise on later flows (models/progress.ts). When a person or the configuration approves it, it is *watching*: alerts are sent.
+ * Only a person pauses and resumes it.
  *
- * `novelShare` is the exponentially weighted share of novel verdicts, over about the last SHARE_VERDICTS. It begins at
- * 1, so a device is not stable before it has had some two hundred normal flows.
- *
- * Plain data, kept as JSON in the state folder; it is checked when it is read.
+ * `novelShare` is the exponentially weighted share of novel verdicts, over about the last SHARE_VERDICTS. It starts at 1, so a device
+ * is not stable before about two hundred normal flows.
  */
 import * as v from 'valibot'
 import type { DeviceSettings } from '../config/settings.js'
@@ -199,18 +193,12 @@ export function forecastOf(
   }
 }
 
-/**
- * Whether it has come back after an hour, with an address that its maker gave it: a flood of made-up addresses takes no place
- * of such a one.
- */
+/** Whether it came back after an hour with its maker's address: a flood of private addresses never replaces such a device. */
 export function isEstablished({ randomised, firstSeenMicros, lastSeenMicros }: Device): boolean {
   return !randomised && lastSeenMicros - firstSeenMicros >= MICROS_PER_HOUR
 }
 
-/**
- * Notes the address that a device was seen with, where it says as much as the one that is known: not the unspecified one of
- * a device that asks for an address, not one of a group, and a link-local one only where no other is known.
- */
+/** Notes a device's address unless the known one says more: an unspecified, group or link-local address replaces no other. */
 export function noteAddress(device: Device, address: string): void {
   if (address !== device.address && worthOf(address) >= worthOf(device.address)) device.address = address
 }
@@ -267,14 +255,9 @@ export function decodeDevices(value: unknown): Device[] {
 }
 
 /**
- * ActiveHours: in which hours of the week a device is active, and whether an hour in which it never was is unusual of it.
- *
- * A bit for each of the 168 hours of a week (UTC). An hour that is new is worth a fact only where the device's own history makes that
- * rare: it was active on LEAST_DAYS days, and no hour was new on the last SETTLED_DAYS of them. So a device has at most one such
- * fact in SETTLED_DAYS, however it behaves. Days are counted, not measured: those on which the agent did not run say nothing, and a
- * step of the clock changes nothing that is kept.
- *
- * How rare facts are on data/week: docs/results/incidents.md.
+ * ActiveHours: the hours of the week (UTC) in which a device was active. A new hour is a fact only if the device was active on
+ * LEAST_DAYS days and had no new hour on the last SETTLED_DAYS of them, so at most once in SETTLED_DAYS. Days without the agent do not
+ * count. How rare such facts are: docs/results/incidents.md.
  */
 
 export interface ActiveHours {

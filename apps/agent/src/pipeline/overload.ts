@@ -1,21 +1,16 @@
 /**
- * Overload: drops flows by a fixed rule, and counts their packets, when packets arrive faster than they can be judged.
+ * Overload: when packets arrive faster than they can be judged, drops flows by a fixed rule and counts their packets.
  *
- * First packets that would begin a flow go: one in two, in four and so on by a keyed hash of the flow's ends, since to begin
- * and judge a flow is most of the work in a flood. Open flows continue. Only when one new flow in 2^STEPS_OF_NEW is let in and
- * packets still wait, whole open flows are left out by the same hash. A flow that was left out stays out as long as it goes
- * on. Every packet is counted as dropped by the agent.
+ * New flows go first, because starting and judging a flow is most of the work: one in two stays, then one in four and so on, by a keyed
+ * hash of the flow's ends. At one in 2^STEPS_OF_NEW, open flows go by the same hash too. A dropped flow stays dropped.
  *
- * It starts as far as what was measured asks for, and goes a step further with each window under pressure. It ends a step at
- * a time, when nothing has waited for a second; after a step that was too much, for twice as long as before.
+ * It starts with as many steps as the measured rates need, adds one with each window under pressure, and removes one after a calm
+ * second. After a step back that was too early it waits twice as long.
  */
 
 const SPAN_SECONDS = 0.04
 
-/**
- * How fast frames came, by their own time stamps, over the last SPAN_SECONDS to twice as many: a recorder hands over bursts
- * of a few milliseconds in one batch, which are no flood. The pause before a batch belongs to it.
- */
+/** Frames a second by their timestamps, over SPAN_SECONDS to twice that: a recorder's burst of a few milliseconds is no flood. */
 export class FrameRate {
   #earlier = { frames: 0, seconds: 0 }
   #current = { frames: 0, seconds: 0 }
@@ -58,11 +53,9 @@ const MEMORY_SHARE = 0.97
 const CALM_MEMORY_SHARE = 0.95
 
 /**
- * Whether packets come faster than they are judged, or memory runs out.
- *
- * Frames that wait in the kernel's buffer are about the age of a batch's latest frame times their rate; FILLING_SHARE of the
- * buffer is pressure. So are batches that are all LAG_SECONDS old for LATE_SECONDS, however few frames wait: one alone is a
- * collection of garbage or another program's turn.
+ * Whether packets come faster than they are judged, or memory runs out. The kernel's buffer holds about the age of a batch's latest
+ * frame times the frame rate: FILLING_SHARE of it is pressure. So are batches that are all late for LATE_SECONDS; one late batch is
+ * garbage collection or another program's turn.
  */
 class Pressure {
   readonly #options: Pick<OverloadOptions, 'memoryLimitBytes' | 'bufferFrames' | 'residentBytes'>
@@ -77,7 +70,7 @@ class Pressure {
     this.#options = options
   }
 
-  /** A batch has come. @returns that the buffer fills, and how fast frames come; null where it does not */
+  /** @returns how fast frames come if the buffer fills; else null */
   note(frames: number, lagSeconds: number | null, newestSeconds: number, nowSeconds: number): Filling | null {
     if (lagSeconds === null) return null
     this.#leastLag = Math.min(this.#leastLag, lagSeconds)
@@ -94,7 +87,7 @@ class Pressure {
     }
   }
 
-  /** What a window that is over was, and starts the next. @param isOverloaded - a single window is enough then */
+  /** The pressure of the past window; starts the next one. @param isOverloaded - a single late window is enough then */
   ofWindow(isOverloaded: boolean): WindowPressure {
     const leastLag = this.#leastLag
     const residentShare = this.#options.residentBytes() / this.#options.memoryLimitBytes
@@ -128,9 +121,8 @@ const SILENT_SECONDS = 60
 const LONGEST_SECONDS = 600
 
 /**
- * Flows that were left out, until they have been silent for SILENT_SECONDS, or for LONGEST_SECONDS at most. Let in later, such
- * a flow would be judged by packets from its midst: a false alarm for each that an attack has outlasted. A place for each
- * hash: a later flow takes the place of an earlier one.
+ * Dropped flows, until they were silent for SILENT_SECONDS, at most for LONGEST_SECONDS: let in later, a flow would be judged by its
+ * middle and cause a false alarm. One place for each hash: a later flow replaces an earlier one.
  */
 export class ShedFlows {
   readonly #hashes = new Int32Array(PLACES)
@@ -182,18 +174,18 @@ interface OverloadOptions {
 }
 
 const WINDOW_MILLIS = 250
-/** From one answer to a filling buffer to the next: what was left out shows by then. */
+/** Between two answers to a filling buffer: the first one has had its effect by then. */
 const FILLING_SECONDS = 0.1
-/** What comes is so much less than what is done where the buffer empties. A buffer that is full gives as many as are taken. */
+/** The buffer empties if frames arrive at less than this share of the rate of work. */
 const DRAINED_SHARE = 0.9
 const LEAST_PATIENCE_SECONDS = 1
 const MOST_PATIENCE_SECONDS = 16
 const LAST_CALM_SECONDS = 3
-/** Pressure that comes so soon after a step back comes of it. */
+/** Pressure this soon after a step back is caused by it. */
 const TRIED_MILLIS = 2000
-/** So few new flows beside packets of open ones cost nothing that matters: to leave them out does not help. */
+/** With a smaller share of new flows, dropping them does not help. */
 const FEW_FLOWS_SHARE = 0.05
-/** One new flow in 64 is let in at least, then of all flows as many; for want of memory, which may not come back, one in 4. */
+/** At least one new flow in 64 stays, then one in 64 of all flows; for lack of memory, which may not come back, one in 4. */
 const STEPS_OF_NEW = 6
 const MOST_STEPS = 12
 const MOST_STEPS_FOR_MEMORY = 2
@@ -207,7 +199,7 @@ export class Overload {
   #nowSeconds = 0
   #steps = 0
   #times = 0
-  /** Since it was entered; null where it is not. */
+  /** null while there is no overload. */
   #entered: { readonly millis: number; readonly shedBefore: number } | null = null
   #calmSeconds = 0
   #beganMillis: number
@@ -228,22 +220,22 @@ export class Overload {
     return this.#entered !== null
   }
 
-  /** Times that it was entered. */
+  /** Overloads so far. */
   get times(): number {
     return this.#times
   }
 
-  /** Any flow may begin: `admits` need not be asked. */
+  /** Every flow may start: `admits` need not be called. */
   get admitsAll(): boolean {
     return this.#steps === 0 && !this.#shed.any(this.#nowSeconds)
   }
 
-  /** So far that open flows are left out, too. */
+  /** Open flows are dropped too. */
   get shedsOpenFlows(): boolean {
     return this.#steps > STEPS_OF_NEW
   }
 
-  /** Whether a flow between these ends may begin; the same for both directions. */
+  /** Whether a flow between these ends may start; the same for both directions. */
   admits(sourceHash: number, destinationHash: number): boolean {
     const mask = (1 << Math.min(this.#steps, STEPS_OF_NEW)) - 1
     const hash = this.#hashOf(sourceHash, destinationHash)
@@ -252,7 +244,7 @@ export class Overload {
     return false
   }
 
-  /** Whether packets between these ends are left out whatever they belong to. */
+  /** Whether all packets between these ends are dropped. */
   sheds(sourceHash: number, destinationHash: number): boolean {
     const mask = (1 << Math.max(0, this.#steps - STEPS_OF_NEW)) - 1
     return ((this.#hashOf(sourceHash, destinationHash) >>> STEPS_OF_NEW) & mask) !== 0
@@ -264,11 +256,7 @@ export class Overload {
     return mixed ^ (mixed >>> 13)
   }
 
-  /**
-   * A batch has come, and is about to be judged.
-   * @param lagSeconds - age of its latest frame now; null where that says nothing
-   * @param newestSeconds - time of its latest frame
-   */
+  /** A batch is about to be judged. @param lagSeconds - age of its latest frame; null if unknown @param newestSeconds - time of that frame */
   arrived(frames: number, lagSeconds: number | null, newestSeconds: number): void {
     this.#arrivedMillis = this.#options.monotonicMillis()
     this.#nowSeconds = this.#arrivedMillis / 1000
@@ -296,7 +284,7 @@ export class Overload {
     this.#startWindow(now)
   }
 
-  /** The process did not run for a while: what was measured over that says nothing of its load. */
+  /** The process did not run for a while: measurements of that time say nothing about its load. */
   resume(): void {
     this.#pressure.resume()
     this.#startWindow(this.#options.monotonicMillis())
@@ -353,10 +341,7 @@ export class Overload {
     this.#steps--
   }
 
-  /**
-   * So many steps at once that no more comes than can be done, since a step at a time would come too late. None where what
-   * waits is worked off anyhow, or where to let in fewer flows would not help.
-   */
+  /** As many steps at once as the rates need: one at a time would be too late. None if the buffer empties by itself or fewer flows would not help. */
   #answerFilling({ framesPerSecond, why }: Filling, now: number): void {
     if (this.#steps === 0) {
       const judged = this.#before.judged + this.#since.judged
