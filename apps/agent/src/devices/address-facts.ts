@@ -231,7 +231,7 @@ function addressBit(address: string): number {
 
 /** Packets by which hosts of a link find each other's MAC addresses: ARP (RFC 826) and neighbor discovery (RFC 4861). */
 
-export interface ArpPacket {
+interface ArpPacket {
   /** Of the sender, as ARP itself has it. */
   readonly mac: string
   /** 0.0.0.0 in a probe (RFC 5227). */
@@ -240,13 +240,13 @@ export interface ArpPacket {
   readonly isRequest: boolean
 }
 
-export interface NeighborClaim {
+interface NeighborClaim {
   readonly mac: string
   readonly address: string
 }
 
 /** null where the frame is no ARP packet of Ethernet and IPv4, or a group's MAC address is the sender. */
-export function readArp(data: Uint8Array, start: number, end: number): ArpPacket | null {
+function readArp(data: Uint8Array, start: number, end: number): ArpPacket | null {
   let at = start + 12
   if (data[at] === 0x81 && data[at + 1] === 0) at += 4
   at += 2
@@ -279,7 +279,7 @@ const MESSAGES: Readonly<Record<number, readonly [options: number, option: numbe
 }
 
 /** Which MAC address a message of neighbor discovery gives for which address; null where it gives none. */
-export function readNeighborClaim(
+function readNeighborClaim(
   data: Uint8Array,
   packets: PacketBatch,
   i: number,
@@ -313,15 +313,12 @@ function wordsAt(data: Uint8Array, at: number): Uint32Array {
 }
 
 /**
- * AddressClaims: which MAC address has which IP address, as flows, ARP and neighbor discovery say.
- *
- * Bounded, so that a flood of claims pushes out none that was there before it. Claims of known devices (watched, paused, ready or
- * established) are in a table of their own. One MAC address has at most MAXIMUM_OF_ONE claims; for the next one it loses the
- * one that it used the longest time ago. In a full table only a claim that was not used for CONFLICT_MICROS makes room; a new claim
- * is not kept otherwise.
+ * AddressClaims: which MAC address has which IP address, as flows, ARP and neighbor discovery say. A flood of claims pushes out no
+ * earlier one: known devices have a separate table, one MAC address has at most MAXIMUM_OF_ONE claims, and in a full table only a
+ * claim that was not used for CONFLICT_MICROS makes room.
  */
 
-export interface Claim {
+interface Claim {
   readonly mac: string
   firstMicros: number
   lastMicros: number
@@ -329,24 +326,15 @@ export interface Claim {
   rival: string | null
 }
 
-export interface AddressClaims {
-  get(address: string): Claim | undefined
-  /** The address is this MAC address's from now on. False where there was no room to remember that. */
-  set(address: string, mac: string, atMicros: number): boolean
-  /** The owner used its address. */
-  use(address: string, claim: Claim, atMicros: number): void
-  /** How many addresses a MAC address has. */
-  countOf(mac: string): number
-  clockSet(byMicros: number): void
-}
+type AddressClaims = ReturnType<typeof createAddressClaims>
 
 /** Two that claim an address within this time are in conflict. */
-export const CONFLICT_MICROS = 600_000_000
+const CONFLICT_MICROS = 600_000_000
 const MAXIMUM_OF_KNOWN = 4096
 const MAXIMUM_OF_OTHERS = 1024
 const MAXIMUM_OF_ONE = 256
 
-export function createAddressClaims(deviceOf: (mac: string) => Device | undefined): AddressClaims {
+function createAddressClaims(deviceOf: (mac: string) => Device | undefined) {
   /** By address; the one used the longest time ago comes first. */
   const ofKnown = new Map<string, Claim>()
   const ofOthers = new Map<string, Claim>()
@@ -392,14 +380,17 @@ export function createAddressClaims(deviceOf: (mac: string) => Device | undefine
   }
   return {
     get,
-    set: (address, mac, atMicros) =>
+    /** The address is this MAC address's from now on. False where there was no room to remember that. */
+    set: (address: string, mac: string, atMicros: number): boolean =>
       put(address, { mac, firstMicros: atMicros, lastMicros: atMicros, rival: null }),
-    use(address, claim, atMicros) {
+    /** The owner used its address. */
+    use(address: string, claim: Claim, atMicros: number): void {
       claim.lastMicros = Math.max(claim.lastMicros, atMicros)
       put(address, claim)
     },
-    countOf: (mac) => addresses.get(mac)?.size ?? 0,
-    clockSet(byMicros) {
+    /** How many addresses a MAC address has. */
+    countOf: (mac: string): number => addresses.get(mac)?.size ?? 0,
+    clockSet(byMicros: number): void {
       for (const claims of [ofKnown, ofOthers]) {
         for (const claim of claims.values()) {
           claim.firstMicros += byMicros

@@ -1,21 +1,16 @@
 /**
- * Contacts: the peers and services of each device, in bounded lists that survive a restart.
+ * Contacts: the peers and services of each device, as hashes in bounded lists that survive a restart (one first contact in ten million
+ * is overlooked).
  *
- * A contact is a peer and a service: the transport and the lower of the two ports, all of 32,768 and above being one. A local
- * peer is a device, by its MAC address. A peer outside stands for its network of 256 addresses (IPv6: /48), because servers
- * move within those. Groups, broadcasts, ICMP errors and neighbor discovery are no contacts.
+ * A contact is a peer and a service: the transport and the lower port, with all ports from 32,768 as one. A local peer is a device, by
+ * its MAC address. An outside peer is its network of 256 addresses (IPv6: /48), because servers move within those.
  *
- * First contacts of a device come in its first days, and later with services whose servers change. A first contact is worth an
- * alert only where contacts have *settled*: a known service has had no new peer for SETTLED_MICROS, a new service comes after
- * as long without another new one. A known peer outside that opens another port is no alert.
+ * A first contact is worth an alert only if contacts have *settled*: no new peer of a known service, or no other new service, for
+ * SETTLED_MICROS. Another port of a known outside peer is no alert. Measured on data/week: docs/devices.md.
  *
- * Four books keep apart what a stranger can fill from what only the device can: connections that the device began, connections
- * that a peer began, and the tries of each that came to no connection. A flood of peers fills only the book of that kind.
- * In each book a contact that came in one clock hour only (`once`) makes room for the next; a contact that came in two hours
- * (`usual`) is put out only by other usual ones of its book.
- *
- * Measured on data/week: docs/devices.md. Only hashes are kept, so one first contact in ten million is overlooked; the few that people
- * read are kept beside them (UsualContact).
+ * Four books separate what a stranger can fill from what only the device can: connections that the device began, connections that a
+ * peer began, and the failed tries of each. In a book, contacts of one clock hour (`once`) make room for each other, and contacts of two
+ * hours (`usual`) only for other usual ones.
  */
 
 import { formatAddress } from '@oddflow/capture'
@@ -47,9 +42,8 @@ export interface FirstContact {
   readonly isNewPeer: boolean
   /** Worth an alert. */
   readonly isSettled: boolean
-  /** When something like it was last new; null where that is not known. */
-  readonly sinceMicros: number | null
-  readonly peerIsLocal: boolean
+  /** When something like it was last new. */
+  readonly sinceMicros: number
 }
 
 interface Limits {
@@ -100,13 +94,9 @@ export function noteContact(
   isKept: boolean,
   onForgotten: () => void,
 ): FirstContact | null {
-  const address = deviceIsResponder ? record.initiatorAddress : record.responderAddress
-  const mac = deviceIsResponder ? record.initiatorMac : record.responderMac
+  const { address, mac } = peerOf(record, deviceIsResponder)
   if (isGroup(record.ipVersion, address, mac) || isErrorOrDiscovery(record)) return null
-  const peerIsLocal = localNetworks.some((network) => isInNetwork(network, address, record.ipVersion))
-  const peer = peerHash(record.ipVersion, address, mac, peerIsLocal)
-  const service = serviceHash(record, peerIsLocal)
-  const both = mix(peer, service)
+  const { peer, service, both, peerIsLocal } = hashesOf(record, deviceIsResponder, localNetworks)
   const atMicros = record.startMicros
   const kind = kindOf(record, deviceIsResponder)
   const book = contacts[kind]
@@ -126,18 +116,24 @@ export function noteContact(
   if (counts && known === undefined) noteNewService(book, service, atMicros, limits)
   const pushedOut = [isNewPeer && meet(book, peer, limits), meet(book, both, limits)]
   if (pushedOut.includes(true) && kind === 'incoming') onForgotten()
-  return {
-    isNewPeer,
-    peerIsLocal,
-    sinceMicros,
-    isSettled: counts && atMicros - sinceMicros >= SETTLED_MICROS,
-  }
+  return { isNewPeer, sinceMicros, isSettled: counts && atMicros - sinceMicros >= SETTLED_MICROS }
 }
 
-function serviceHash({ protocol, initiatorPort, responderPort }: FlowRecord, peerIsLocal: boolean): number {
+function peerOf(record: FlowRecord, deviceIsResponder: boolean): { address: Uint32Array; mac: Uint8Array } {
+  return deviceIsResponder
+    ? { address: record.initiatorAddress, mac: record.initiatorMac }
+    : { address: record.responderAddress, mac: record.responderMac }
+}
+
+function hashesOf(record: FlowRecord, deviceIsResponder: boolean, localNetworks: readonly Network[]) {
+  const { ipVersion, protocol, initiatorPort, responderPort } = record
+  const { address, mac } = peerOf(record, deviceIsResponder)
+  const peerIsLocal = localNetworks.some((network) => isInNetwork(network, address, ipVersion))
+  const peer = peerHash(ipVersion, address, mac, peerIsLocal)
   const port = Math.min(initiatorPort, responderPort)
   const ports = protocol === ICMP || protocol === ICMPV6 ? 0 : Math.min(port, EPHEMERAL)
-  return mix(mix(protocol, ports), peerIsLocal ? 1 : 2)
+  const service = mix(mix(protocol, ports), peerIsLocal ? 1 : 2)
+  return { peer, service, both: mix(peer, service), peerIsLocal }
 }
 
 /** Whether a device has used the service of a flow with its peer before. */
@@ -147,11 +143,7 @@ export function knowsContact(
   deviceIsResponder: boolean,
   localNetworks: readonly Network[],
 ): boolean {
-  const address = deviceIsResponder ? record.initiatorAddress : record.responderAddress
-  const mac = deviceIsResponder ? record.initiatorMac : record.responderMac
-  const peerIsLocal = localNetworks.some((network) => isInNetwork(network, address, record.ipVersion))
-  const peer = peerHash(record.ipVersion, address, mac, peerIsLocal)
-  const both = mix(peer, serviceHash(record, peerIsLocal))
+  const { both } = hashesOf(record, deviceIsResponder, localNetworks)
   return Object.values(contacts).some(({ usual, once }) => usual.includes(both) || once.includes(both))
 }
 
@@ -287,8 +279,7 @@ export function noteUsual(
   localNetworks: readonly Network[],
 ): void {
   const { ipVersion, protocol } = record
-  const address = isIncoming ? record.initiatorAddress : record.responderAddress
-  const mac = isIncoming ? record.initiatorMac : record.responderMac
+  const { address, mac } = peerOf(record, isIncoming)
   if (!isConnection(record) || isGroup(ipVersion, address, mac)) return
   const isLocal = localNetworks.some((network) => isInNetwork(network, address, ipVersion))
   const peer = isLocal

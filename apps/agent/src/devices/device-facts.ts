@@ -188,7 +188,7 @@ class ContactFacts {
     const [initiator, responder] = addressesOf(record)
     const [own, peer] = isResponder ? [responder, initiator] : [initiator, responder]
     const verb = isResponder ? 'was contacted by' : 'contacted'
-    const days = Math.floor((record.startMicros - (first.sinceMicros ?? 0)) / DAY)
+    const days = Math.floor((record.startMicros - first.sinceMicros) / DAY)
     const fact = `${own} ${verb} ${peer} (${recordServiceText(record)}) for the first time; no new contact of this kind for ${days === 1 ? 'a day' : `${days} days`}`
     this.#sources.onFact(record, 'first-contact', fact, isResponder)
     return first

@@ -18,8 +18,7 @@ function asciiLower(label: Uint8Array): string {
 }
 
 /**
- * The name that a DHCPv6 client gives itself: the first label of its fully qualified name (RFC 4704, option 39), in
- * messages of clients (RFC 8415). The client is the frame's sender; relayed messages are not opened.
+ * DHCPv6 (RFC 8415): the first label of the client's fully qualified name (RFC 4704, option 39), not in relayed messages.
  *
  *     type 1, transaction 3, then options: code 2, length 2, value
  */
@@ -43,16 +42,11 @@ export function readDhcpv6Name(bytes: Uint8Array, start: number, end: number): s
 }
 
 /**
- * NameFinder: names that devices give themselves, read from the packets that pass: DHCP, DHCPv6, multicast DNS.
- *
- * A name is a claim of the frame's sender, and goes with the frame's MAC address; it is for people, no verdict depends
- * on it. A host name counts more than what a service calls itself, and DHCP's more than multicast DNS's. A device may be
- * named before it is known (DHCP comes first), so the latest names are kept for a while, up to a limit.
- *
- * Only packets to three ports are looked into, so all others cost a comparison of numbers.
+ * Names that devices give themselves in DHCP, DHCPv6 and multicast DNS. A name is a claim of the frame's sender and belongs to the
+ * frame's MAC address. Names are for people: no verdict depends on them.
  */
 
-/** A name that a person gave counts most. */
+/** The first counts most. */
 export const NAME_SOURCES = ['person', 'dhcp', 'dhcpv6', 'mdns', 'mdns-service'] as const
 export type NameSource = (typeof NAME_SOURCES)[number]
 
@@ -67,7 +61,7 @@ const DHCP_SERVER = 67
 const DHCPV6_SERVER = 547
 const MDNS = 5353
 
-/** Calls `onName` with the MAC address of who claims a name, as often as it does. */
+/** Calls `onName` with the MAC address of each sender that claims a name. */
 export function findNames(
   frames: FrameBatch,
   packets: PacketBatch,
@@ -116,45 +110,36 @@ function claimIn(
   }
 }
 
-interface NameBook {
-  note(mac: string, claimed: ClaimedName): void
-  /** The name that counts most, while it is remembered. */
-  of(mac: string): ClaimedName | undefined
-}
-
 const MAXIMUM_NAMES = 1024
 
-/** At most MAXIMUM_NAMES names; the one that was claimed longest ago goes first. */
-export function createNameBook(maximum = MAXIMUM_NAMES): NameBook {
+/** Names by MAC address, also of devices that are not known yet (DHCP comes first); the one claimed longest ago makes room. */
+export function createNameBook(maximum = MAXIMUM_NAMES) {
   const names = new Map<string, ClaimedName>()
   return {
-    note(mac, claimed) {
+    note(mac: string, claimed: ClaimedName): void {
       const before = names.get(mac)
       names.delete(mac)
       names.set(mac, before === undefined || !countsLess(claimed, before) ? claimed : before)
       if (names.size > maximum) names.delete(names.keys().next().value as string)
     },
-    of: (mac) => names.get(mac),
+    /** The name that counts most, while it is remembered. */
+    of: (mac: string): ClaimedName | undefined => names.get(mac),
   }
 }
 
-/** Whether a claim is of a lesser source than the name that there is. */
+/** Whether a claim has a lesser source than the present name. */
 export function countsLess(claimed: ClaimedName, before: ClaimedName): boolean {
   return NAME_SOURCES.indexOf(claimed.source) > NAME_SOURCES.indexOf(before.source)
 }
 
-/**
- * A name that a device claims, as text that may be shown: valid UTF-8, printable, of at most 63 characters.
- *
- * The sender of a frame chooses these texts. Control and format characters (which turn text around, hide it, or steer a
- * terminal), line ends, private and unassigned code points have no place in a name, so a name that has one is none; white
- * space is one space, and none at the ends.
- */
 export const MAXIMUM_NAME_CHARACTERS = 63
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-/** null for an invalid name. */
+/**
+ * A claimed name as text that may be shown; null unless it is valid UTF-8 and printable: control and format characters could hide text
+ * or steer a terminal.
+ */
 export function cleanName(bytes: Uint8Array): string | null {
   // four bytes a character at most
   if (bytes.length > 4 * MAXIMUM_NAME_CHARACTERS) return null
@@ -174,14 +159,13 @@ export function cleanName(bytes: Uint8Array): string | null {
 }
 
 /**
- * The name that a device gives itself in multicast DNS (RFC 6762): of a response's records
+ * Multicast DNS (RFC 6762): of a response's records
  *
  *     A, AAAA   NAME.local has the address that the packet came from: NAME is the sender's host name
  *     SRV       a service of the sender is at NAME.local, where the response has no such address
  *     PTR, SRV  INSTANCE._service._tcp.local: what the device calls itself to people (RFC 6763)
  *
- * Proxies answer for others that sleep; an address that is not the sender's names no device, and is a reason to take
- * nothing else from that response.
+ * A response with another address comes from a proxy for sleeping devices, and names nothing.
  */
 
 interface MdnsName {
@@ -272,12 +256,10 @@ function isAddress(
 }
 
 /**
- * The name that a DHCP client gives itself: host name (RFC 2132, option 12), else the first label of its fully
- * qualified name (RFC 4702, option 81), in messages to a server (op BOOTREQUEST) over Ethernet.
+ * DHCP: the host name (RFC 2132, option 12), else the first label of the fully qualified name (RFC 4702, option 81), in messages to a
+ * server over Ethernet. Options in the fields `file` and `sname` (option 52) are not read.
  *
  *     op 1, htype 1, hlen 1, …, chaddr at 28, 0x63825363 at 236, options from 240: code 1, length 1, value
- *
- * Options that overflow into the fields `file` and `sname` (option 52) are not looked for.
  */
 
 const CHADDR = 28

@@ -11,6 +11,7 @@ import { fileError } from '@oddflow/program'
 import type { Alert } from '../alerts/alert.js'
 import type { Settings } from '../config/settings.js'
 import { type FileSystem, hasCode, isOutOfFiles } from '../files/file-system.js'
+import { replaceFile } from '../files/state-file.js'
 import type { AgentEnvironment } from '../pipeline/environment.js'
 
 const SNAP_BYTES = 256
@@ -207,20 +208,7 @@ export class Evidence {
     const path = join(directory, name)
     // somebody may have removed it
     await files.makeFolder(directory)
-    await files.remove(`${path}.new`).catch(() => undefined)
-    try {
-      const file = await files.open(`${path}.new`, 'create')
-      try {
-        await file.write(bytes, 0)
-      } finally {
-        await file.close()
-      }
-      await files.rename(`${path}.new`, path)
-    } catch (error) {
-      // half a file would take room that is not counted
-      await files.remove(`${path}.new`).catch(() => undefined)
-      throw error
-    }
+    await replaceFile(files, path, bytes, false)
     const earlier = this.#kept.findIndex((each) => each.name === name)
     if (earlier !== -1) this.#kept.splice(earlier, 1)
     this.#kept.push({ name, bytes: bytes.length })

@@ -81,7 +81,13 @@ export async function writeBytes(files: FileSystem, path: string, bytes: Uint8Ar
   }
 }
 
-async function replaceFile(files: FileSystem, path: string, bytes: Uint8Array): Promise<void> {
+/** Without a flush a power cut may lose the file. Rejects with the error of the failed step. */
+export async function replaceFile(
+  files: FileSystem,
+  path: string,
+  bytes: Uint8Array,
+  isFlushed = true,
+): Promise<void> {
   const temporary = `${path}.new`
   const removeTemporary = (): Promise<void> => files.remove(temporary).catch(() => undefined)
   await removeTemporary()
@@ -89,7 +95,7 @@ async function replaceFile(files: FileSystem, path: string, bytes: Uint8Array): 
   try {
     try {
       await file.write(bytes, 0)
-      await file.sync()
+      if (isFlushed) await file.sync()
     } finally {
       await file.close()
     }
@@ -103,7 +109,7 @@ async function replaceFile(files: FileSystem, path: string, bytes: Uint8Array): 
     await removeTemporary()
     throw error
   }
-  await files.syncFolder(dirname(path))
+  if (isFlushed) await files.syncFolder(dirname(path))
 }
 
 /** `damaged`: anything but a whole file of its kind. */

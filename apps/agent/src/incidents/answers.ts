@@ -1,15 +1,9 @@
 /**
- * AnswerBook: what people said of incidents, in force and in the state folder.
+ * AnswerBook: answers of people to incidents, in memory and in the state folder (docs/incidents.md).
  *
- *     snooze          incidents of this kind and device are not reported for a time
- *     not-this-kind   they are not reported any more
- *     attack          rows of its flows train no model, and no model is used that finds one of them normal
- *     normal          flows of these devices with these peers and services are judged by a model that was updated with them, where
- *                     the active model finds them novel; facts of this kind with these peers and services are no evidence
- *
- * An incident has one answer: another one takes its place. An answer is on disk before it is in force, and in force before it is
- * acknowledged; where it cannot be kept nothing has changed. `normal` needs the model of each device: made again, in a process, when
- * another model is in force, until which the one of before goes on judging. Models lie in `answers/` of the state folder.
+ * An incident has one answer, and a new one replaces it. An answer is on disk before it takes effect, and takes effect before it is
+ * acknowledged: if it cannot be saved, nothing changes. `normal` needs a model for each device: a process makes it again when another
+ * model becomes active, and the old one judges until then.
  */
 import { createHash } from 'node:crypto'
 import { ArgumentError, FormatError, plural } from '@oddflow/core'
@@ -120,12 +114,11 @@ export class AnswerBook {
     })
   }
 
-  // What a person asks for.
+  // Requests.
 
   /**
-   * What a person asks: `{ incident, answer, hours? }`, or `answer: 'none'` to take it back. Resolves to sentences that say what was
-   * done. Rejects with ArgumentError for what cannot be done, and where it cannot be kept: then nothing has changed.
-   * @param most - what may be asked; default all
+   * `{ incident, answer, hours? }`, or `answer: 'none'` to remove it. Resolves to sentences about what was done. Rejects with
+   * ArgumentError if it cannot be done, with FileError if it cannot be saved. @param most - the answers that are allowed
    */
   answer(
     asked: unknown,
@@ -135,7 +128,7 @@ export class AnswerBook {
       try {
         return await this.#answerNow(asked, most)
       } finally {
-        // of an answer that was refused, some may be made
+        // a refused answer may have made some
         await this.#models.removeUnused(this.#answers)
       }
     })
@@ -203,7 +196,7 @@ export class AnswerBook {
 
   // Active answers, and answers on disk.
 
-  /** Of incidents that are kept, and of others. */
+  /** The answers in effect, also to incidents that are no longer stored. */
   list(): readonly Answer[] {
     const nowMicros = this.#options.nowMicros()
     return this.#answers.filter((each) => isStanding(each, nowMicros))
@@ -242,7 +235,7 @@ export class AnswerBook {
     ).catch((error: Error) => this.#options.log.warn(error.message))
   }
 
-  // What answers are for.
+  // Effects.
 
   /** The answer for which incidents of this kind and device are not reported; null where there is none. */
   mutedBy({ key, kind }: Pick<Incident, 'key' | 'kind'>): MutingAnswer | null {
@@ -290,7 +283,7 @@ export class AnswerBook {
     }
   }
 
-  /** Whether the latest decision was one of an answer: such a flow is of no model's training. */
+  /** Whether an answer made the latest decision: such a flow trains no model. */
   get isOfAnswer(): boolean {
     return this.#isOfAnswer
   }

@@ -86,19 +86,6 @@ export function attacksOf(incident: Incident, contacts: readonly Contact[]): Att
   return contacts.map((contact) => ({ contact, isScan, isOfHosts: isOfHosts(contact.device) }))
 }
 
-export interface AttackFlows {
-  /** A flow without an alert; its row is borrowed. True where it is part of an attack on one of its ends. */
-  note(
-    record: FlowRecord,
-    isNewContact: boolean,
-    attacksOn: (device: string) => OpenAttacks | undefined,
-  ): boolean
-  /** Flows that came before their fact are its incident's; before a scan, those with a service that came once. */
-  take(of: OpenAttacks, alert: Alert): void
-  /** The packets' clock was set by so much. */
-  clockSet(byMicros: number): void
-}
-
 /** What facts of an incident are about. */
 export interface OpenAttacks {
   readonly incident: Incident
@@ -112,10 +99,15 @@ export interface AttackFlowsOptions {
   readonly onAttackFlow?: (pair: number, startMicros: number) => void
 }
 
-export function createAttackFlows({ rows, localNetworks, onAttackFlow }: AttackFlowsOptions): AttackFlows {
+export function createAttackFlows({ rows, localNetworks, onAttackFlow }: AttackFlowsOptions) {
   const held: HeldFlow[] = []
   return {
-    note(record, isNewContact, attacksOn) {
+    /** A flow without an alert; its row is borrowed. True where it is part of an attack on one of its ends. */
+    note(
+      record: FlowRecord,
+      isNewContact: boolean,
+      attacksOn: (device: string) => OpenAttacks | undefined,
+    ): boolean {
       const flow = { ...heldFlowOf(record, localNetworks), isNewContact }
       for (const key of [flow.initiator.key, flow.responder.key]) {
         const of = attacksOn(key)
@@ -129,7 +121,8 @@ export function createAttackFlows({ rows, localNetworks, onAttackFlow }: AttackF
       if (held.length > MAXIMUM_HELD) held.shift()
       return false
     },
-    take({ incident, attacks }, alert) {
+    /** Flows that came before their fact are its incident's; before a scan, those with a service that came once. */
+    take({ incident, attacks }: OpenAttacks, alert: Alert): void {
       const { rule } = alert
       const kind = kindOfFact(rule)
       if (kind === null || MAY_BE_NORMAL.includes(kind)) return
@@ -147,7 +140,7 @@ export function createAttackFlows({ rows, localNetworks, onAttackFlow }: AttackF
         held.splice(held.indexOf(flow), 1)
       }
     },
-    clockSet(byMicros) {
+    clockSet(byMicros: number): void {
       for (const flow of held) flow.startMicros += byMicros
     },
   }

@@ -57,17 +57,7 @@ export interface KeptRows {
   readonly rows: readonly { readonly contact: number; readonly row: Float64Array }[]
 }
 
-export interface IncidentRows {
-  note(incident: string, alert: Alert): void
-  /** A flow that had no alert. */
-  noteFlow(incident: string, contact: Contact, row: Float64Array): void
-  of(incident: string): KeptRows
-  /** Rows of a device, of all incidents. */
-  ofDevice(device: string): Float64Array[]
-  /** Forgets the incidents that are not among these. */
-  keepOnly(incidents: readonly { readonly id: string }[]): void
-  encode(): object
-}
+export type IncidentRows = ReturnType<typeof createIncidentRows>
 
 export const MAXIMUM_ROWS = 32
 const FIRST_ROWS = MAXIMUM_ROWS / 2
@@ -93,7 +83,7 @@ export function isSameContact(a: Contact, b: Contact): boolean {
   return a.device === b.device && a.peer === b.peer && a.service === b.service
 }
 
-export function createIncidentRows(known: ReadonlyMap<string, KeptRows> = new Map()): IncidentRows {
+export function createIncidentRows(known: ReadonlyMap<string, KeptRows> = new Map()) {
   const kept = new Map<string, Kept>()
   let bytes = 0
   for (const [id, { contacts, rows }] of known) {
@@ -143,18 +133,21 @@ export function createIncidentRows(known: ReadonlyMap<string, KeptRows> = new Ma
     }
   }
   return {
-    note: (incident, alert) => add(incident, contactOf(alert), alert.row),
+    note: (incident: string, alert: Alert): void => add(incident, contactOf(alert), alert.row),
+    /** A flow that had no alert. */
     noteFlow: add,
-    of: (incident) => kept.get(incident) ?? { contacts: [], rows: [] },
-    ofDevice: (device) =>
+    of: (incident: string): KeptRows => kept.get(incident) ?? { contacts: [], rows: [] },
+    /** Rows of a device, of all incidents. */
+    ofDevice: (device: string): Float64Array[] =>
       [...kept.values()].flatMap(({ contacts, rows }) =>
         rows.filter(({ contact }) => contacts[contact]?.device === device).map(({ row }) => row),
       ),
-    keepOnly(incidents) {
+    /** Forgets the incidents that are not among these. */
+    keepOnly(incidents: readonly { readonly id: string }[]): void {
       const ids = new Set(incidents.map(({ id }) => id))
       for (const id of [...kept.keys()]) if (!ids.has(id)) forget(id)
     },
-    encode: () =>
+    encode: (): object =>
       INCIDENT_ROWS.encode({
         incidents: [...kept].map(([incident, of]) => ({ incident, ...encodeRows(of) })),
       }),
