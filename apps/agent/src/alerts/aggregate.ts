@@ -1,10 +1,7 @@
 /**
- * Aggregator: alerts of one device by one rule to one peer's service (a kind) are given out once, and then as a count.
- *
- * The first is given out at once. Further ones within the window are counted; when it closes, one alert stands for them: the
- * furthest out of them, with `folded`. A window without any ends the kind. Where a device has many kinds open (a scan: every
- * port is another service), further ones of each rule become one kind, so that they hide no alert of another rule; so do all
- * when the table is full. Every alert is in exactly one place: given out, or in a count. The clock is that of the packets.
+ * Aggregator: folds alerts of one kind: one device, rule, peer and service. The first is sent at once. Those of the following window are
+ * counted, and the most unusual one of them is sent with the count. If a device has too many kinds (a scan), further alerts of each
+ * rule become one kind, so they hide no other rule. Every alert is sent or counted once. Time is the packets'.
  */
 
 import { createHash } from 'node:crypto'

@@ -1,14 +1,9 @@
 /**
- * AlertBudget: sets the thresholds for a number of false alerts per day.
+ * AlertBudget: sets the thresholds for a number of false alerts per day (docs/alert-budget.md).
  *
- * With a calibration file the thresholds stand from the start, or the run is refused. Without one the agent calibrates itself:
- * all that it sees counts as normal, the model's own threshold decides, and after `calibrateHours` of watching the budget's
- * thresholds take over, as soon as there are flows enough. A threshold of a tail fit is replaced by a conformal one when there
- * are flows enough for that; then calibrating is over. Nothing that comes later moves a threshold, so an attack cannot make
- * itself normal. What has been calibrated is kept every few minutes of watching; a kill loses the last few.
- *
- * The report has novel scores since the thresholds stand, a day (and device), with an exact Poisson interval. True alerts are
- * among them. Flows of one packet have no score and are outside the budget.
+ * A calibration file sets them at the start. Without one, all flows count as normal until `calibrateHours` and enough flows are there,
+ * and the model's own threshold decides. A tail fit is later replaced by a conformal threshold. Nothing after that moves a threshold,
+ * so an attack cannot make itself normal. Flows of one packet have no score and are outside the budget.
  */
 
 import { join } from 'node:path'

@@ -1,14 +1,9 @@
 /**
- * PeerNames: by which names watched devices know their peers outside, from their DNS answers and the server names (SNI) of their TLS
- * connections.
+ * PeerNames: names of devices' outside peers, from their DNS answers and the server names (SNI) of their TLS connections.
  *
- * A name is the word of a DNS server, or of the device itself. It is for people alone: no fact, verdict or incident depends on it,
- * and it always stands beside the address. A DNS answer counts only as the answer to a query of the device that was seen, and a name
- * by DNS counts more than a server name.
- *
- * Kept for RETENTION_MICROS after it was last seen, in `peer-names.json` of the state folder. Bounded: MAXIMUM_OF_DEVICE names of a
- * device and MAXIMUM_NAMES in all, where the device with most gives up its oldest; MAXIMUM_QUERIES and MAXIMUM_HELLOS that wait.
- * Not read: host-names.ts of @oddflow/capture.
+ * A name is a claim of a DNS server or of the device. It is for people: no fact, verdict or incident depends on it, and it stands
+ * beside the address. A DNS answer counts only after its query, and more than a server name. Kept for RETENTION_MICROS in
+ * `peer-names.json`; every table is bounded, and the device with the most names gives up its oldest.
  */
 import { join } from 'node:path'
 import {

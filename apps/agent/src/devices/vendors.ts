@@ -1,15 +1,11 @@
 /**
- * A registry of MAC prefixes: who made a device, as far as IEEE's assignment of its address says.
- *
- * Three kinds of lines are read, whichever file they stand in:
+ * Vendors of MAC addresses by a registry file. Three kinds of lines are read:
  *
  *     00:00:0C<tab>Cisco<tab>Cisco Systems, Inc         Wireshark's manuf; longer prefixes as 00:1B:C5:00:00:00/36
  *     00-00-0C   (hex)<tab><tab>Cisco Systems, Inc      IEEE's oui.txt (Debian: ieee-data)
  *     00000C Cisco Systems                              nmap's nmap-mac-prefixes
  *
- * The file is read in blocks as devices are asked about, and nothing of it is kept: no table of megabytes. The longest prefix
- * counts. Names are cleaned like names that devices announce (names.ts) and cut to 63 characters; what is no such line, or
- * longer than a line may be, is passed over.
+ * The file is read in blocks and not kept in memory. The longest prefix counts. Other lines are skipped.
  */
 import { FormatError } from '@oddflow/core'
 import type { FileSystem } from '../files/file-system.js'
@@ -125,27 +121,18 @@ function entryOf(prefix: string, digits: number, name: string): { prefix: string
     : { prefix: prefix.replace(/[:-]/g, '').toLowerCase().slice(0, digits), name: clean }
 }
 
-/**
- * VendorSeeker: looks up the vendors of devices that were found, some at a time, so that a flood of new ones reads the
- * registry once and not for each. Made-up addresses (Device.randomised) have no vendor and are not looked up.
- */
-
-export interface VendorSeeker {
-  /** To be called every second or so with the devices that are known; sets `vendor` of those that it is found for. */
-  tick(devices: Iterable<Device>): void
-}
+export type VendorSeeker = ReturnType<typeof createVendorSeeker>
 
 const MAC = /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/
 /** Between two readings of the registry. */
 const TICKS_BETWEEN = 10
 const AT_A_TIME = 1024
 
-/** @param registry - a file; null: the first of the usual ones that is there. */
-export function createVendorSeeker(
-  files: FileSystem,
-  registry: string | null,
-  log: Pick<Log, 'warn'>,
-): VendorSeeker {
+/**
+ * Looks up the vendors of found devices, many at a time: a flood of new ones reads the registry once. Private addresses have no vendor.
+ * @param registry - a file; null: the first of the usual ones that is there.
+ */
+export function createVendorSeeker(files: FileSystem, registry: string | null, log: Pick<Log, 'warn'>) {
   let ticks = 0
   let isSeeking = false
   let isOver = false
@@ -176,7 +163,8 @@ export function createVendorSeeker(
     }
   }
   return {
-    tick(devices) {
+    /** To be called every second or so with the known devices; sets their `vendor`. */
+    tick(devices: Iterable<Device>): void {
       if (isOver || isSeeking || ticks++ % TICKS_BETWEEN !== 0) return
       const sought: Device[] = []
       for (const device of devices) {

@@ -1,18 +1,11 @@
 /**
- * IncidentBook: gathers the alerts of a device into incidents, and says when one opens, becomes much worse, and is over.
+ * IncidentBook: gathers the alerts of a device into incidents, and reports when one opens, becomes much worse, and is over. The rules
+ * are in docs/incidents.md, and the reasons for their numbers in docs/results/incidents.md.
  *
- * An unusual flow is evidence: at most 1, less where a model of few flows cannot say how rare it is. A fact opens an incident by
- * itself (a first contact is half of one), and so does much data in one direction, against the usual flow that is most like the
- * unusual ones. Evidence adds up and fades by 1 an hour; an incident opens at OPEN_EVIDENCE and is over after QUIET_MICROS
- * without more. How these were chosen: docs/results/incidents.md.
+ * What another device of the network started belongs to the incident of that device, if it has one: a new device that scans three
+ * others is one incident. Flows of devices that are not watched have no alert; those of an attack are kept for an answer.
  *
- * An alert belongs to the incident of its device. What another device of the network began belongs to that one's incident, where it
- * has one: a new device that scans three others is one incident.
- *
- * Flows of devices that are not watched have no alert. Those with a peer that a fact is about are kept for an answer.
- *
- * Bounded: MAXIMUM_ACTIVE incidents gather or are open, of which the weakest gathering one makes room; MAXIMUM_OVER stay to be read.
- * Time is the packets'.
+ * Bounded: of MAXIMUM_ACTIVE gathering or open incidents the weakest gathering one makes room. Time is the packets'.
  */
 import { createHash } from 'node:crypto'
 import { parseMac } from '@oddflow/capture'

@@ -1,16 +1,9 @@
 /**
- * SelfTest: synthetic attacks of every watched device, every few minutes, from frame to alert.
+ * SelfTest: every few minutes, a synthetic attack of each watched device passes through a separate decoder, flow table and alert
+ * pipeline. The active models are asked by `peek`, which counts nothing, so no counter, training, evidence or output has it.
  *
- *     synthetic frames → decoder → flow table → the verdict of the active model → alert → an output that keeps nothing
- *
- * Tests have a separate decoder and flow table and ask the active models by `peek`, which counts nothing, so a synthetic
- * attack is in no counter, training, evidence or real output. Synthetic hosts are in networks reserved for tests (made-attacks.ts).
- *
- * When a model is first met, kinds of attacks are tried from the cheapest on, each at a middling size and then at its
- * largest; the first that is flagged in all of TRIES is the model's, with the same frames at every test. A model that notices
- * none is reported once; where the model before it noticed one, the device counts as missed.
- *
- * Bounded: one test at a time, a few frames at a time, other work in between, and flow tables of FLOW_BYTES.
+ * For each model the first kind that is flagged in all of TRIES is used, from the cheapest on, at a middling size and then at the
+ * largest. A model that notices no kind is reported once. Bounded: one test at a time, with pauses, and flow tables of FLOW_BYTES.
  */
 import { parseIpv4, parseIpv6, parseMac } from '@oddflow/capture'
 import { createRng } from '@oddflow/core'

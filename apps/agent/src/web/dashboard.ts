@@ -1,26 +1,10 @@
 /**
- * The dashboard's side of the HTTP server: the page, what it asks for, and what a person does on it.
+ * The dashboard's part of the HTTP server: the page, and the requests that docs/dashboard.md lists. GET changes nothing. All paths under
+ * /api need the cookie or the token (sessions.ts), and bodies are bounded. Other web pages in the same browser are kept out:
  *
- *     GET    /  /page/*           the page itself: nothing in it is of this network
- *     POST   /api/session         Authorization: Bearer TOKEN, or the code of a link, for a cookie
- *     DELETE /api/session         signs out
- *     GET    /api/state?after=N   health, devices, score history, rules, and the alerts from number N on
- *     GET    /api/events?after=N  the same, and then its changes (createStateStreams)
- *     GET    /api/noticed?device=KEY  what its model would notice
- *     POST   /api/devices         { action, devices }, as over the control socket
- *     POST   /api/incidents       { incident, answer, hours? }, as over the control socket
- *     POST   /api/models          { rollback: [scope, …] }, as over the control socket
- *     POST   /api/suppressions    { minutes, device?, peer?, protocol?, port?, rule? }
- *     DELETE /api/suppressions    { name }
- *
- * GET changes nothing. All under /api takes the cookie or the token itself (sessions.ts); bodies are bounded. Another page
- * that a browser has open can use none of it:
- *
- * *DNS rebinding* gives this machine's address to another page's name. So the Host header must be an address, a name without
- * a dot (localhost, or a container's: no public page has such a name), the machine's own name or one of the configuration.
- * *Forged requests* have another Origin, which no page can forge. A request that changes something must have the right one,
- * unless it shows the token itself, as a script does.
- * *Hostile names* stay text: the page sets no markup, and its Content-Security-Policy loads nothing but its own files.
+ * - DNS rebinding: the Host header must be an address, a name without a dot, the machine's own name or one of the configuration.
+ * - Forged requests: a request that changes something needs the right Origin, unless it shows the token itself, as a script does.
+ * - Hostile names stay text: the page sets no markup, and its Content-Security-Policy loads only its own files.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'

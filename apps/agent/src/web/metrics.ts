@@ -1,8 +1,6 @@
 /**
- * Metrics: the agent's counts and states as Prometheus reads them, made from a snapshot when they are asked for.
- *
- * Labels are words of the program's own: no address, name or port of the network, which would make as many series as there
- * are devices and show them to everyone who may read metrics.
+ * Metrics for Prometheus, made from a snapshot at each request. Labels are words of the program: an address or a name would make a
+ * series for each device, and show it to everyone who may read metrics.
  */
 import { Counter, type CounterConfiguration, Gauge, Registry } from 'prom-client'
 import { BUDGET_METRICS } from '../budget/alert-budget.js'
