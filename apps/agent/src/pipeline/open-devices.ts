@@ -71,7 +71,7 @@ export async function openDevices(
     settings: devices,
     localNetworks,
     known,
-    onNew: path.announce,
+    onNew: (record: FlowRecord, rule: FactRule) => path.announce(record, rule),
     onFact(record: FlowRecord, rule: FactRule, fact: string, isOfResponder: boolean): void {
       path.announce(record, rule, fact, isOfResponder)
       if (rule === 'contacts-full') log.warn(fact)
@@ -84,7 +84,12 @@ export async function openDevices(
     ...(modelSettings?.per === 'group'
       ? { groupOf: createGroupOf(new Map(Object.entries(modelSettings.groups))) }
       : {}),
-    ...(models === null ? {} : { isProven: models.isProven, onEvicted: models.forget }),
+    ...(models === null
+      ? {}
+      : {
+          isProven: (key: string) => models.isProven(key),
+          onEvicted: (key: string) => models.forget(key),
+        }),
     onVerdict(record: FlowRecord, device: Device, novel: boolean): void {
       const isOfIncident =
         device.state !== 'watching' && incidents?.noteHeld(record, isNewContactOf(device, record)) === true

@@ -274,7 +274,7 @@ export class Overload {
   }
 
   /** To be called about every second, packets or none. */
-  readonly tick = (): void => {
+  tick(): void {
     const now = this.#options.monotonicMillis()
     if (now - this.#beganMillis < WINDOW_MILLIS) return
     const { level, why, of } = this.#pressure.ofWindow(this.isOverloaded)

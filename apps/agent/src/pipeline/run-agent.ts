@@ -10,7 +10,7 @@ import type { VendorSeeker } from '../devices/vendors.js'
 import { createStateFaults } from '../files/state-file.js'
 import { openFleetModels, readFleetModels } from '../fleet/open-fleet-models.js'
 import type { Incident } from '../incidents/incident.js'
-import { CaptureClock } from '../input/clocks.js'
+import { CaptureClock, type Clock } from '../input/clocks.js'
 import { openInput, readFrames } from '../input/read-frames.js'
 import type { AgentStatus } from '../outputs/output.js'
 import { createProgress } from '../service/service.js'
@@ -65,20 +65,11 @@ async function runWith(
 ): Promise<AgentResult> {
   const stoppedMillis = createStopTime(environment)
   const run = await openRun(settings, environment, given, control)
-  const { input, watching, upkeep, captureClock, path, alertLog, deliveries, room } = run
+  const { input, watching, upkeep, path, alertLog, deliveries, room } = run
   const { watcher, overload } = watching
   const { clock, log, stop, service = null } = environment
   const progress = createProgress(clock.monotonicMillis)
-  const stopTicking = clock.every(TICK_MILLIS, () => {
-    for (const { tick } of run.components) tick?.()
-    const now = captureClock.nowMicros()
-    if (now !== null) for (const { advance } of run.components) advance?.(now)
-  })
-  const stopExpiring = clock.every(EXPIRE_MILLIS, () => {
-    upkeep.lookAtClock()
-    const now = captureClock.nowMicros()
-    if (now !== null) watcher.expire(now)
-  })
+  const { stopTicking, stopExpiring } = startTimers(run, clock)
   const stopFeeding = service?.feed(progress.isStuck)
   service?.ready()
   const reload = createReload({ settings, given, environment, path, replaceGiven: run.replaceGiven })
@@ -115,12 +106,10 @@ async function runWith(
     stopTicking()
     stopExpiring()
     stopFeeding?.()
-    const ends = run.components.map(
-      ({ close }) =>
-        async () =>
-          close?.(),
+    await closeAll(
+      log,
+      run.components.map((component) => async () => component.close?.()),
     )
-    await closeAll(log, ends)
   }
   return {
     nothingRead: watcher.counts.frames === 0 && settings.input.kind === 'recorded' && !stop.aborted,
@@ -130,6 +119,21 @@ async function runWith(
       .map(({ target, backlog }) => ({ target, alerts: backlog }))
       .filter(({ alerts }) => alerts > 0),
   }
+}
+
+/** What time alone makes due: each component once a second, and verdicts. */
+function startTimers({ components, captureClock, upkeep, watching }: Parts, clock: Clock) {
+  const stopTicking = clock.every(TICK_MILLIS, () => {
+    for (const component of components) component.tick?.()
+    const now = captureClock.nowMicros()
+    if (now !== null) for (const component of components) component.advance?.(now)
+  })
+  const stopExpiring = clock.every(EXPIRE_MILLIS, () => {
+    upkeep.lookAtClock()
+    const now = captureClock.nowMicros()
+    if (now !== null) watching.watcher.expire(now)
+  })
+  return { stopTicking, stopExpiring }
 }
 
 type Parts = Awaited<ReturnType<typeof openParts>>
@@ -266,8 +270,8 @@ function reportsOf(parts: Parts) {
     outputs: deliveries.map(({ name, lastError }) => ({ name, works: lastError === null })),
     spoolWorks: alertLog.lastError === null && deliveries.every(({ commitError }) => commitError === null),
     overloaded: overload.isOverloaded,
-    degraded: [...upkeep.reasons(), ...components.flatMap(({ trouble }) => trouble?.() ?? [])],
-    warnings: components.flatMap(({ warnings }) => warnings?.() ?? []),
+    degraded: [...upkeep.reasons(), ...components.flatMap((component) => component.trouble?.() ?? [])],
+    warnings: components.flatMap((component) => component.warnings?.() ?? []),
     model: parts.forAnnouncements.model,
     version: VERSION,
   })
@@ -283,7 +287,10 @@ function componentsOf(parts: Parts, server: AgentServer | null, vendors: VendorS
     upkeep,
     { close: () => control?.serve(null) },
     { close: () => server?.close() },
-    { clockSet: path.clockSet, advance: path.advance },
+    {
+      clockSet: (byMicros) => path.clockSet(byMicros),
+      advance: (nowMicros) => path.advance(nowMicros),
+    },
     { advance: (nowMicros) => thresholds.advance(steady(nowMicros)), close: () => thresholds.close() },
     evidence && { close: () => evidence.evidence.close() },
     { ...rate, advance: (nowMicros) => rate.advance(steady(nowMicros)) },
@@ -302,7 +309,7 @@ function componentsOf(parts: Parts, server: AgentServer | null, vendors: VendorS
     },
     fleet && { tick: () => fleet.tick(), warnings: () => fleet.warnings(), close: () => fleet.idle() },
     { tick: () => vendors?.tick(devices?.table.all() ?? []) },
-    { tick: upkeep.lookForUnjudged },
+    { tick: () => upkeep.lookForUnjudged() },
     keeper,
     peerNames && {
       tick: () => peerNames.tick(),
@@ -314,10 +321,10 @@ function componentsOf(parts: Parts, server: AgentServer | null, vendors: VendorS
     models && { warnings: () => models.warnings(), close: () => models.save() },
     records && {
       tick: () => records.recent.tick(),
-      clockSet: records.history.clockSet,
+      clockSet: (byMicros) => records.history.clockSet(byMicros),
       close: () => records.recent.save(),
     },
-    { tick: overload.tick },
+    { tick: () => overload.tick() },
     { close: () => alertLog.close() },
     // at once: outputs that hang must not add up their waits
     {
