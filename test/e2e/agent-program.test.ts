@@ -424,11 +424,15 @@ describe('doctor', () => {
         `  - { kind: mqtt, name: second, url: 'mqtt://192.0.2.6:1883', username: gateway, passwordFile: doctor-password }\n`,
     )
     const said = await agent(['doctor', '-c', config])
-    expect(said.stdout).toMatch(/^ok {7}output {5}webhook: to https:\/\/hub\.example, which was not tried$/m)
-    expect(said.stdout).toMatch(/^ok {7}output {5}syslog: to udp:\/\/192\.0\.2\.9:514, which was not tried$/m)
+    expect(said.stdout).toMatch(
+      /^ok {7}output {5}webhook: to https:\/\/hub\.example, not tried \(--try sends a test incident\)$/m,
+    )
+    expect(said.stdout).toMatch(
+      /^ok {7}output {5}syslog: to udp:\/\/192\.0\.2\.9:514, not tried \(--try sends a test incident\)$/m,
+    )
     expect(said.stdout).toMatch(/^missing {2}output {5}mqtt: .*none/m)
     expect(said.stdout).toMatch(
-      /^ok {7}output {5}second: to mqtt:\/\/192\.0\.2\.6:1883, which was not tried$/m,
+      /^ok {7}output {5}second: to mqtt:\/\/192\.0\.2\.6:1883, not tried \(--try sends a test incident\)$/m,
     )
     expect(said.stdout).toMatch(/^ok {7}listen {5}127\.0\.0\.1:0$/m)
     expect(said.stdout).toMatch(/^ok {7}evidence {3}.*doctor-evidence can be written$/m)

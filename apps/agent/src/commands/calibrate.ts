@@ -1,10 +1,9 @@
 /**
- * `oddflow-agent calibrate`: scores captures of normal traffic, and keeps what an alert budget's threshold needs.
+ * `oddflow-agent calibrate`: scores captures of normal traffic, and writes the data for an alert budget's threshold.
  *
- * The captures must be normal and different from those of the training: a model has seen those, and
- * scores them higher than future flows. Each capture's time counts from its first packet to its last.
+ * The captures must not be those of the training, which the model scores higher than future flows. The time of a capture is from its
+ * first packet to its last.
  */
-
 import { compileFilter, describeDamage, packetCheckWarnings } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
 import { ArgumentError, DataError } from '@oddflow/core'
@@ -99,7 +98,7 @@ export async function calibrate(captures: readonly string[], options: CalibrateO
   process.stdout.write(options.format === 'json' ? `${jsonLine(findings)}\n` : textOf(findings))
 }
 
-/** Takes every score as that of a normal flow; nothing is found by it. */
+/** Adds every score as that of a normal flow. */
 function collecting(
   calibrator: Calibrator,
   networks: readonly Network[],
@@ -115,17 +114,6 @@ function collecting(
   }
 }
 
-interface Findings {
-  readonly model: string
-  readonly flows: number
-  readonly days: number
-  readonly devices: number
-  readonly onePacketNovel: number
-  readonly falseAlertsPerDay: number
-  readonly device: Support
-  readonly network: Support
-}
-
 interface Support {
   readonly flowsPerDay: number | null
   readonly threshold: BudgetThreshold | null
@@ -133,7 +121,7 @@ interface Support {
   readonly refused: string | null
 }
 
-function describe(calibration: Calibration, falseAlertsPerDay: number): Findings {
+function describe(calibration: Calibration, falseAlertsPerDay: number) {
   const support = (per: 'device' | 'network'): Support => {
     try {
       const decided = budgetThresholds({ falseAlertsPerDay, per }, calibration)
@@ -164,11 +152,11 @@ function describe(calibration: Calibration, falseAlertsPerDay: number): Findings
   }
 }
 
-function textOf(findings: Findings): string {
+function textOf(findings: ReturnType<typeof describe>): string {
   const { flows, days, devices, onePacketNovel, falseAlertsPerDay } = findings
   const lines = [
     `flows           ${flows} in ${days.toPrecision(3)} days, of ${devices} devices`,
-    `not covered     ${onePacketNovel} flows of one packet to a service that was new`,
+    `not covered     ${onePacketNovel} flows of one packet to a new service`,
     ...(['device', 'network'] as const).map((per) => {
       const { threshold, refused } = findings[per]
       const budget = `${falseAlertsPerDay} a day${per === 'device' ? ' and device' : ''}`

@@ -1,8 +1,5 @@
 /**
- * `oddflow-agent devices`: what the agent knows of the devices, and a person's word on them.
- *
- * A running agent is asked and told by its control socket. Where none is at work in the state folder, the command
- * reads and changes what the last one has kept there.
+ * `oddflow-agent devices`: lists and changes devices, by the control socket of a running agent, else in the state folder.
  */
 import { binomialInterval } from '@oddflow/detectors'
 import { fileError, UsageError } from '@oddflow/program'
@@ -66,7 +63,7 @@ export async function listDevices({ format, group, ...options }: ListOptions): P
     standardErrorLog.info('no agent is running here; showing the state that the last one saved')
 }
 
-/** What came of the promise: the share of its scored flows that was novel since it is watched, and a 95 % interval of that. */
+/** The share of scored flows that were novel since the device is watched, with a 95 % interval. */
 function achievedText({ watchedFlows = 0, watchedNovel = 0, model }: ListedDevice): string {
   if (watchedFlows === 0) return '-'
   const percent = (share: number): string => (100 * share).toFixed(1)
@@ -76,7 +73,7 @@ function achievedText({ watchedFlows = 0, watchedNovel = 0, model }: ListedDevic
   return `${watchedNovel} of ${watchedFlows}: ${percent(watchedNovel / watchedFlows)} % (${percent(low)} to ${percent(high)} %)${more}`
 }
 
-/** What the dashboard says of the model, and whether nothing judges the device. */
+/** The model as on the dashboard, and whether no model judges the device. */
 function modelOf({ model, state, isJudged, ...device }: ListedDevice): string {
   const unjudged = isJudged === false && state === 'watching' ? 'NOT JUDGED' : ''
   const text = model === undefined || model === null ? '' : modelText(model, device)
@@ -84,7 +81,7 @@ function modelOf({ model, state, isJudged, ...device }: ListedDevice): string {
 }
 
 export interface ActOptions extends StateOptions {
-  /** All that are ready. */
+  /** All ready devices. */
   readonly ready?: boolean
 }
 
@@ -130,30 +127,23 @@ function doneText(action: DeviceAction, text: string): string {
   return DONE[action]
 }
 
-/** As a running agent reports it. */
 interface ListedDevice extends Omit<ToldDevice, 'novelShare'> {
   /** Of its recent flows; null before the first. */
   readonly novelShare: number | null
-  /** What its model is of; null or absent where there is none. */
   readonly model?: ScopeReport | null
   readonly contacts?: readonly string[]
-  /** Of a running agent; null of a device that has learned. */
+  /** From a running agent; null for a device that has learned. */
   readonly forecast?: Forecast | null
-  /** Whether a model judges it; of a running agent that makes models. */
+  /** Whether a model judges it; from a running agent that makes models. */
   readonly isJudged?: boolean
 }
 
-interface ListedDevices {
-  readonly devices: ListedDevice[]
-  readonly isRunning: boolean
-}
-
-async function knownDevices(state: string): Promise<ListedDevices> {
+async function knownDevices(state: string): Promise<{ devices: ListedDevice[]; isRunning: boolean }> {
   const told = await askDevices(state)
   if (told !== null) return { devices: told.map(listed), isRunning: true }
   const known = await lookAtKnownDevices(nodeFileSystem, state, standardErrorLog)
   const models = new Map((await keptReports(state, known)).map((of) => [of.owner, of]))
-  // which group a device is of stands in the configuration alone
+  // the groups of devices are in the configuration only
   const byKey = new Map(known.map((device) => [device.key, device]))
   const devices = known.map((device) => ({
     ...listed(toldOf(device)),
@@ -173,7 +163,7 @@ async function actOnKept(
   devices: readonly string[],
   text: string,
 ): Promise<ActionResult[]> {
-  // where they are lost, the next start has to find what is damaged
+  // rejects if the devices are lost, so that the next start finds the damaged files
   await lookAtKnownDevices(nodeFileSystem, state, { warn: () => undefined })
   const { devices: known } = await readKnownDevices(nodeFileSystem, state, standardErrorLog)
   const table = new DeviceTable({ ...DEFAULT_DEVICES, maximum: known.length }, known)
@@ -181,7 +171,7 @@ async function actOnKept(
     try {
       await writeKnownDevices(nodeFileSystem, state, changed)
     } catch (error) {
-      // it may have got as far as its name
+      // the rename may have happened
       await writeKnownDevices(nodeFileSystem, state, known).catch(() => undefined)
       throw fileError('write', state, error)
     }

@@ -1,15 +1,13 @@
 /**
- * `oddflow-agent doctor`: what this machine lacks to run the agent as it is configured, and what to do about it.
+ * `oddflow-agent doctor`: checks whether this machine can run the agent as configured, and says what to do.
  *
- * Each check is a line: `ok`, `missing` (the agent will not run), or `note`. Nothing is changed; the recorder is
- * started for a moment to see whether it may record, and a file is made and removed where the agent is to write.
+ * Each check is a line: `ok`, `missing` (the agent will not run), or `note`. Nothing is changed; the recorder is started for a moment.
  */
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { readFile, stat, unlink, writeFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { hostname, totalmem } from 'node:os'
-import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { LiveCaptureError, openLive } from '@oddflow/capture/node'
 import { OddFlowError } from '@oddflow/core'
@@ -20,7 +18,7 @@ import type { ListenSettings, Settings } from '../config/settings.js'
 import { type RunOptions, readSettings } from '../config/settings-from.js'
 import { isAtWork } from '../devices/control-socket.js'
 import { lookAtKnownDevices } from '../devices/device-table.js'
-import { nodeFileSystem } from '../files/file-system.js'
+import { checkFileWritable, checkFolderWritable, nodeFileSystem } from '../files/file-system.js'
 import { looseRights, userId } from '../files/rights.js'
 import { emptyIncident, encodeIncidentEvent, type Incident } from '../incidents/incident.js'
 import { type Clock, createSystemClock } from '../input/clocks.js'
@@ -57,18 +55,16 @@ function messageOf(error: unknown): string {
   return String(error)
 }
 
-/** What doctor says of outputs and the address at which the agent listens, and what a run and --check-config warn of. */
-
 export function outputFinding(output: OutputSettings): Finding {
   try {
     checkOutput(output)
   } catch (error) {
     return missing('output', `${output.name}: ${messageOf(error)}`)
   }
-  return ok('output', `${output.name}: to ${targetOf(output)}, which was not tried`)
+  return ok('output', `${output.name}: to ${targetOf(output)}, not tried (--try sends a test incident)`)
 }
 
-/** Listens for a moment. A running agent has its address, which is no fault. */
+/** Listens for a moment. An address in use is no fault: a running agent has it. */
 export function listenFinding({ host, port }: ListenSettings): Promise<Finding> {
   const server = createServer()
   return new Promise((resolve) => {
@@ -83,7 +79,7 @@ export function listenFinding({ host, port }: ListenSettings): Promise<Finding> 
   })
 }
 
-/** Secrets and pages that others on the network could read. */
+/** Secrets and pages that others on the network could read; `run` and --check-config warn of them too. */
 export function exposures({ outputs, listen, dashboard }: Settings): string[] {
   const found: string[] = []
   for (const output of outputs)
@@ -115,15 +111,13 @@ export async function doctor(options: DoctorOptions): Promise<void> {
     findings.push(await recorder(), await networkInterface(settings.input.interface))
     findings.push(await recording(settings.input.interface, settings.input.filter, settings.state))
   } else if (settings.input.path !== '-') findings.push(await readable(settings.input.path))
-  findings.push(await writable('alerts', dirname(settings.eve), settings.eve))
+  findings.push(await writable('alerts', settings.eve, checkFileWritable))
   if (settings.state !== null) {
-    findings.push(await writable('state', await nearest(settings.state), settings.state))
+    findings.push(await writable('state', settings.state, checkFolderWritable))
     findings.push(...(await damage(settings.state)))
   } else findings.push(note('state', 'no --state: undelivered alerts are lost when the process ends'))
-  if (settings.evidence !== null) {
-    const { directory } = settings.evidence
-    findings.push(await writable('evidence', await nearest(directory), directory))
-  }
+  if (settings.evidence !== null)
+    findings.push(await writable('evidence', settings.evidence.directory, checkFolderWritable))
   if (options.try !== true) findings.push(...settings.outputs.map(outputFinding))
   else findings.push(...(await tryOutputs(settings, createSystemClock(1), standardErrorLog)))
   if (settings.listen !== null) findings.push(await listenFinding(settings.listen))
@@ -148,7 +142,7 @@ function nodeVersion(): Finding {
   return isOld ? missing('node', `${detail}; ${LEAST_NODE} or later is needed`) : ok('node', detail)
 }
 
-/** Damage that a start would find in the devices and models of the state folder. */
+/** Damage in the devices and models of the state folder. */
 async function damage(state: string): Promise<Finding[]> {
   const found: string[] = []
   const log = { warn: (message: string): void => void found.push(message) }
@@ -227,16 +221,13 @@ async function networkInterface(name: string): Promise<Finding> {
     : missing('interface', `there is no ${name}; there are ${there.join(', ')}`)
 }
 
-/** Of this process's network namespace, which /sys need not show; null where the system has no such list. */
+/** Interfaces of this process's network namespace (/sys may show another one); null if the system has no such list. */
 export async function interfaceNames(): Promise<string[] | null> {
   const table = await readFile('/proc/self/net/dev', 'utf8').catch(() => null)
   return table === null ? null : [...table.matchAll(/^\s*([^\s:|]+):/gm)].map(([, name]) => name)
 }
 
-/**
- * Starts the recorder and stops it as soon as it has begun. The service of systemd gives its agent the right to record, and who
- * runs this command has it not: that says nothing against an agent that runs.
- */
+/** Starts the recorder for a moment. A running agent may have a right to record that this command has not (the systemd service). */
 async function recording(name: string, filter: string | null, state: string | null): Promise<Finding> {
   const stop = new AbortController()
   const source = openLive({ interface: name, ...(filter === null ? {} : { filter }), signal: stop.signal })
@@ -251,7 +242,7 @@ async function recording(name: string, filter: string | null, state: string | nu
     if (state !== null && (await isAtWork(state)))
       return note(
         'recording',
-        `this command may not record ${name}, and the agent that runs may; its dashboard shows how it goes`,
+        `this command may not record ${name}, but the running agent may; see its dashboard`,
       )
     return missing('recording', `${messageOf(error)}; the systemd service needs no such command`)
   } finally {
@@ -264,29 +255,20 @@ async function readable(path: string): Promise<Finding> {
   return typeof found === 'string' ? missing('capture', found) : ok('capture', `${path}: ${found.size} bytes`)
 }
 
-async function writable(what: string, folder: string, wanted: string): Promise<Finding> {
-  const probe = join(folder, `.oddflow-agent-${randomBytes(8).toString('hex')}`)
-  try {
-    await writeFile(probe, '', { flag: 'wx' })
-    await unlink(probe)
-    return ok(what, `${wanted} can be written`)
-  } catch (error) {
-    return missing(what, `${wanted}: cannot be written: ${messageOf(error)}`)
-  }
-}
-
-/** The folder itself, or the nearest above it that exists: the agent makes missing folders. */
-async function nearest(folder: string): Promise<string> {
-  for (let at = folder; ; at = dirname(at)) {
-    if ((await stat(at).catch(() => null)) !== null || dirname(at) === at) return at
-  }
+async function writable(
+  what: string,
+  path: string,
+  check: (path: string) => Promise<void>,
+): Promise<Finding> {
+  return check(path).then(
+    () => ok(what, `${path} can be written`),
+    (error: unknown) => missing(what, messageOf(error)),
+  )
 }
 
 const PATIENCE_MILLIS = 15_000
 
-/**
- * `oddflow-agent doctor --try`: a test incident through each output beside the EVE file, which its followers would take for an event.
- */
+/** Sends a test incident through each output. The EVE file gets none: its readers would take the incident for a real one. */
 export function tryOutputs(
   { outputs, eve }: Pick<Settings, 'outputs' | 'eve'>,
   clock: Clock,
@@ -328,7 +310,7 @@ async function tryOutput(
   }
 }
 
-/** An event as of an incident; `oddflow.test` says that it is none. */
+/** The event of an incident, marked by `oddflow.test`. */
 function testIncident(nowMicros: number): Uint8Array {
   const incident: Incident = {
     ...emptyIncident({

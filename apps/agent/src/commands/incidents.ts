@@ -1,6 +1,6 @@
 /**
- * `oddflow-agent incidents`: what the state folder keeps of incidents, and what a person says of one. A running agent writes each
- * report and each answer there within a second, so it is asked only to take an answer.
+ * `oddflow-agent incidents`: lists, shows and answers incidents. A running agent writes each report and answer to the state folder within
+ * a second, so only an answer needs its control socket.
  */
 import { FormatError } from '@oddflow/core'
 import { jsonLine, printable, UsageError } from '@oddflow/program'
@@ -26,13 +26,13 @@ interface IncidentOptions extends StateOptions {
   readonly format: ListFormat
 }
 
-/** An incident, or what its answer has kept of one that is forgotten by now. */
+/** An incident, or the part of a forgotten one that its answer keeps. */
 type Listed = Partial<Incident> &
   Pick<Incident, 'id' | 'key' | 'kind' | 'summary' | 'beginMicros'> & { readonly answer: Listing | null }
 
 type Listing = Pick<Answer, 'incident' | 'answer' | 'atMicros' | 'endsMicros' | 'changes'>
 
-/** Reported or answered incidents, the latest last. */
+/** Prints reported or answered incidents, the latest last. */
 export async function listIncidents(options: IncidentOptions): Promise<void> {
   printList(options.format, await knownIncidents(await stateOf(options)), {
     id: ({ id }) => id.slice(0, 8),
@@ -75,7 +75,7 @@ export async function showIncident(id: string, options: IncidentOptions): Promis
   process.stdout.write(`${lines.map(printable).join('\n')}\n`)
 }
 
-/** What names a running agent has kept; none where they are not looked for. */
+/** The peer names that the agent has saved, if it looks for them. */
 async function peerNamesIn(state: string): Promise<PeerNames['of']> {
   const kept = await lookAtState(nodeFileSystem, peerNamesPathIn(state), decodePeerNames)
   if (kept.is === 'damaged') throw new FormatError('peer-names', `${peerNamesPathIn(state)}: ${kept.reason}`)
@@ -119,7 +119,7 @@ async function knownIncidents(state: string): Promise<Listed[]> {
   const answers = (await keptIn(answersPathIn(state), decodeAnswers)).filter((each) =>
     isStanding(each, Date.now() * 1000),
   )
-  /** Its own, or one that mutes all of its device and kind. */
+  /** Its own answer, or one that mutes its device and kind. */
   const answerOf = ({ id, state: now, key, kind }: Incident): Answer | undefined =>
     answers.find(({ incident }) => incident === id) ??
     answers.find((each) => now === 'open' && each.device === key && each.kind === kind && isMutingKind(each))

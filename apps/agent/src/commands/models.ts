@@ -1,8 +1,6 @@
 /**
- * `oddflow-agent models`: the models that an agent makes, and the way back to the one before.
- *
- * A running agent is asked by its control socket. Where none is at work in the state folder, the command reads and
- * changes what the last one has kept there.
+ * `oddflow-agent models`: lists the models that an agent made and rolls them back, by the control socket of a running agent, else in the
+ * state folder.
  */
 import { OddFlowError } from '@oddflow/core'
 import { askFurther } from '../devices/control-socket.js'
@@ -24,16 +22,15 @@ import {
   stateOf,
 } from './state-of.js'
 
-/** Of a state folder in which no agent is at work, and its devices. */
+/** The models of a state folder without a running agent. */
 export async function keptReports(
   state: string,
   devices: readonly Device[],
   log: Pick<Log, 'warn'> = standardErrorLog,
 ): Promise<ScopeReport[]> {
   const { found, lost } = await keptModels(state, log)
-  // rows are no sign of it: a watched device collects them too
   const isLearning = (owner: string): boolean =>
-    // which devices a group has stands in the configuration alone
+    // the devices of a group are in the configuration only; rows prove nothing, because watched devices have some too
     (devices.some(({ key }) => key === owner) ? devices.filter(({ key }) => key === owner) : devices).some(
       (device) => device.state === 'learning',
     )
@@ -75,19 +72,15 @@ function percentText(share: number | null): string {
 export async function rollbackModels(given: readonly string[], options: StateOptions): Promise<void> {
   const state = await stateOf(options)
   const names = given.map(keyOf)
-  const ask = async (): Promise<RollbackResult[] | null> => {
-    const answer = (await askFurther(state, '/models', { rollback: names })) as {
-      results: RollbackResult[]
-    } | null
-    return answer?.results ?? null
-  }
-  const results = await askOrAct(state, ask, () => rollbackKept(state, names))
+  const ask = async () =>
+    (await askFurther(state, '/models', { rollback: names })) as { results: RollbackResult[] } | null
+  const { results } = await askOrAct(state, ask, async () => ({ results: await rollbackKept(state, names) }))
   printResults(results, ({ owner }) => `${owner}: the previous model is active`)
 }
 
 interface RollbackResult {
   readonly owner: string
-  /** null where it was done. */
+  /** null if it was done. */
   readonly refused: string | null
 }
 
@@ -96,14 +89,14 @@ interface Kept {
   readonly kept: KeptModel
 }
 
-/** Of all kinds of owners: the folder says which there are. */
+/** Models of all kinds of owners. */
 async function keptModels(
   state: string,
   log: Pick<Log, 'warn'>,
 ): Promise<{ readonly found: readonly Kept[]; readonly lost: readonly ModelRecord[] }> {
   const found: Kept[] = []
   const lost: ModelRecord[] = []
-  // each kind looks at all records
+  // each kind reads all records
   const told = new Set<string>()
   const once = {
     warn(message: string): void {
@@ -124,16 +117,11 @@ async function rollbackKept(state: string, names: readonly string[]): Promise<Ro
   const { found } = await keptModels(state, standardErrorLog)
   const results: RollbackResult[] = []
   for (const owner of names) {
-    const of = found.find(({ kept }) => kept.record.owner === owner)
+    const store = found.find(({ kept }) => kept.record.owner === owner)?.store
+    const none = `${owner} has no ${store === undefined ? 'undamaged model that was made here' : 'previous model'}`
     try {
-      const back = of === undefined ? null : await of.store.rollback(owner)
-      const refused =
-        of === undefined
-          ? `${owner} has no whole model that was made here`
-          : back === null
-            ? `${owner} has no previous model`
-            : null
-      results.push({ owner, refused })
+      const back = (await store?.rollback(owner)) ?? null
+      results.push({ owner, refused: back === null ? none : null })
     } catch (error) {
       if (!(error instanceof OddFlowError)) throw error
       results.push({ owner, refused: error.message })
@@ -142,7 +130,7 @@ async function rollbackKept(state: string, names: readonly string[]): Promise<Ro
   return results
 }
 
-/** Of an owner whose model is lost: the next start learns it again. */
+/** The model is lost: the next start learns it again. */
 function reportLost({ owner }: ModelRecord): ScopeReport {
   return {
     owner,
@@ -162,7 +150,7 @@ function reportLost({ owner }: ModelRecord): ScopeReport {
   }
 }
 
-/** @param isLearning - there are rows of it: then only its proof says whether it keeps its promise, and only an agent knows that. */
+/** @param isLearning - then only a running agent knows whether the model keeps its promise. */
 function reportOf({ record, saved, isPrevious }: KeptModel, isLearning: boolean): ScopeReport {
   const { source, sha256, previous, rows, unsettledShare } = record
   const { guaranteed } = saved.threshold.calibration

@@ -16,7 +16,7 @@ import { exposures } from './doctor.js'
 const AS_ITSELF =
   'run the agent as a separate user, as the systemd unit and the image do, or give --allow-root (allowRoot: true)'
 
-/** ODDFLOW_WAIT_SCALE, from above 0 to 1: tests set it, who would wait for what gives up after ten seconds. */
+/** ODDFLOW_WAIT_SCALE, above 0 and at most 1, shortens waiting times in tests. */
 function waitScale(given: string | undefined): number {
   const scale = Number(given ?? 1)
   if (scale > 0 && scale <= 1) return scale
@@ -43,7 +43,7 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
   // without a handler Node opens the port of its debugger
   process.on('SIGUSR1', () => undefined)
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    // the second one ends the program at once, as it would without a handler
+    // a second signal ends the program at once
     process.once(signal, () => stop.abort())
   }
   const { counters, lost, undelivered, nothingRead } = await runAgent(settings, {
@@ -60,7 +60,7 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
   if (settings.once) process.stdout.write(`${line}\n`)
   else standardErrorLog.info(line)
   if (nothingRead && settings.input.kind === 'recorded') {
-    // as the other programs: what a damaged capture has is used, and nothing at all is a failure
+    // a damaged capture is used as far as it goes, but an empty one is a failure
     const name = settings.input.path === '-' ? 'standard input' : settings.input.path
     standardErrorLog.error(`${name}: no packet in it; check what was captured`)
     process.exitCode = 1
@@ -74,14 +74,14 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
     standardErrorLog.error(`${target}: ${alerts} alerts could not be written and ${where}`)
     process.exitCode = 1
   }
-  // standard input, or what a stopped input still reads, must not keep the process
+  // standard input or a stopped input must not keep the process
   if (stop.signal.aborted) setTimeout(() => process.exit(), 100).unref()
   process.stdin.unref?.()
 }
 
-/** What a run would open beside the models. Rejects with an error that names the file. */
+/** Checks the files that a run opens, besides models. Rejects with an error that names the file. */
 async function checkFiles({ eve, state, evidence, outputs }: Settings): Promise<void> {
-  // a test for a reader would end its input
+  // opening the pipe to look for a reader would end the reader's input
   if (await isPipe(eve)) standardErrorLog.warn(`${eve}: is a pipe; alerts wait until something reads it`)
   await checkFileWritable(eve)
   for (const folder of [state, evidence?.directory ?? null]) {

@@ -1,11 +1,9 @@
 /**
- * `oddflow-agent setup`: from an installed program to an agent that runs. Three questions (which interface, where to tell, who
- * approves devices), then the configuration is checked and written, the service installed and started where a person wants
- * that, and a link to the dashboard printed that signs in once.
+ * `oddflow-agent setup`: asks three questions (the interface, where to report incidents, who approves devices), checks and writes the
+ * configuration, installs and starts the service if wanted, and prints a link to the dashboard that signs in once.
  *
- * Each question has a flag. `--yes` takes the default of what no flag says and asks nothing. A configuration that is there is
- * replaced only where a person says so or by `--replace`, and kept as FILE.old. Secrets that are typed in go into files beside the
- * configuration that only root and the agent's group can read.
+ * Each question has a flag, and `--yes` asks nothing. An existing configuration is replaced after a question or with `--replace`, and
+ * kept as FILE.old. Typed secrets go into files beside the configuration that only root and the agent's group can read.
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -45,7 +43,7 @@ export interface SetupOptions {
   readonly replace?: boolean
   readonly yes?: boolean
   readonly root: string
-  /** The forms of `tell`, a line each. */
+  /** The forms of `tell`, one per line. */
   readonly places: string
 }
 
@@ -104,7 +102,7 @@ function isYes(answer: string): boolean {
   return /^y(es)?$/i.test(answer)
 }
 
-/** A path of the machine that is set up, as it is reached from here. */
+/** A path in the system that is set up. */
 function inRoot({ root }: Pick<SetupOptions, 'root'>, path: string): string {
   return root === '/' ? path : join(root, path)
 }
@@ -173,7 +171,7 @@ function createQuestions(isSilent: boolean) {
   }
 }
 
-/** All but the loopback, and the one that carries devices by its name: a bridge, else one that the default route does not leave by. */
+/** All but the loopback, and the likely one for devices: a bridge, else an interface without the default route. */
 async function interfacesHere(): Promise<{ names: string[]; likely: string }> {
   const names = ((await interfaceNames()) ?? []).filter((name) => name !== 'lo')
   const routes = await readFile('/proc/net/route', 'utf8').catch(() => '')
@@ -183,7 +181,7 @@ async function interfacesHere(): Promise<{ names: string[]; likely: string }> {
   return { names, likely }
 }
 
-/** An output from what a person answered. Throws UsageError. */
+/** The output for an answer. Throws UsageError. */
 function toldBy(given: string, password: string, { config, passwordFile }: SetupOptions): Told {
   if (given === 'none') return { outputs: [], files: {}, note: '' }
   const folder = dirname(resolve(config))
@@ -221,7 +219,7 @@ function toldBy(given: string, password: string, { config, passwordFile }: Setup
   }
   const preset = presetOf(url)
   if (preset === null && !isWebhook) return { outputs: [{ kind: 'ntfy', url: given }], files: {}, note: '' }
-  // the URL is the secret
+  // the URL itself is secret
   return {
     outputs: [{ kind: 'webhook', ...(preset === null ? {} : { preset }), urlFile: secret }],
     files: { [secret]: `${address}\n` },
@@ -235,7 +233,7 @@ function presetOf({ hostname, pathname }: URL): string | null {
   return /\.(webhook\.office\.com|logic\.azure\.com|api\.powerplatform\.com)$/.test(hostname) ? 'teams' : null
 }
 
-/** Where the unit has its folders, or beside the configuration where that is elsewhere. */
+/** The folders of the systemd unit; beside the configuration if that is not in /etc. */
 function placesOf(config: string): { eve: string; state: string } {
   return config.startsWith('/etc/')
     ? { eve: '/var/log/oddflow-agent/eve.json', state: '/var/lib/oddflow-agent' }
@@ -285,7 +283,7 @@ function writeAll(options: SetupOptions, config: string, files: Readonly<Record<
   }
 }
 
-/** Installs and starts the service where a person wants it; true where it runs now. */
+/** Installs and starts the service if wanted. Resolves to true if it runs now. */
 async function service(
   options: SetupOptions,
   questions: Questions,
@@ -338,7 +336,7 @@ function install(options: SetupOptions, from: string, to: string): void {
   chmodSync(whole, 0o644)
 }
 
-/** Of root, and readable for the group oddflow: the agent's own. */
+/** Gives files to root and the agent's group, oddflow. */
 function giveToGroup(options: SetupOptions, files: readonly string[]): void {
   const groups = readFileSync(inRoot(options, '/etc/group'), 'utf8')
   const group = Number(/^oddflow:[^:]*:(\d+):/m.exec(groups)?.[1] ?? Number.NaN)
@@ -346,7 +344,7 @@ function giveToGroup(options: SetupOptions, files: readonly string[]): void {
   for (const file of files) chownSync(inRoot(options, file), 0, group)
 }
 
-/** Without its service the agent has no user, no folders and no right to record, and root may not run it. */
+/** Without the service the agent has no user, no folders and no right to record, and it refuses to run as root. */
 function sayOwnUser({ root }: Pick<SetupOptions, 'root'>, config: string): void {
   if (root !== '/') return
   const { eve, state } = placesOf(config)
@@ -361,7 +359,7 @@ function sayOwnUser({ root }: Pick<SetupOptions, 'root'>, config: string): void 
   say('  setcap cap_net_raw+eip $(command -v tcpdump)')
 }
 
-/** The link to the dashboard, of the agent that runs; else how to start one. */
+/** Prints the link to the dashboard of a running agent, else how to start one. */
 async function sayLink(options: SetupOptions, config: string, isStarted: boolean): Promise<void> {
   const { state } = placesOf(config)
   for (let waited = 0; options.root === '/'; waited += 500) {
@@ -383,13 +381,13 @@ async function sayLink(options: SetupOptions, config: string, isStarted: boolean
   say(`Open the dashboard: oddflow-agent dashboard-link -c ${config}`)
 }
 
-/** null where no agent with a dashboard runs. */
+/** null if no agent with a dashboard runs. */
 async function dashboardLinkOf(state: string): Promise<string | null> {
   const answer = (await askFurther(state, '/dashboard')) as { link: string } | null
   return answer?.link ?? null
 }
 
-/** `oddflow-agent dashboard-link`: a link to a running agent's dashboard that signs in once, within 5 minutes. */
+/** `oddflow-agent dashboard-link` */
 export async function dashboardLink(options: StateOptions): Promise<void> {
   const state = await stateOf(options)
   const link = await dashboardLinkOf(state)

@@ -1,4 +1,4 @@
-/** The state folder that a command is about: given by itself, or in the agent's configuration. */
+/** The state folder of a command, and how commands print. */
 import { existsSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileError, jsonLine, printable, UsageError } from '@oddflow/program'
@@ -29,7 +29,7 @@ export function printList<T>(
   }
 }
 
-/** What was done; refusals go to the log, and make the command fail. */
+/** Prints what was done. Refusals go to the log and make the command fail. */
 export function printResults<T extends { readonly refused: string | null }>(
   results: readonly T[],
   doneText: (result: T) => string,
@@ -46,14 +46,14 @@ export interface StateOptions {
   readonly config?: string
 }
 
-/** Between two attempts, and how many: a command holds the folder for some hundredths of a second. */
+/** Attempts to hold the folder: another command holds it for some hundredths of a second. */
 const PAUSE_MILLIS = 100
 const ATTEMPTS = 10
 
 /**
- * Has a running agent do what is asked, else does it in the folder itself, which nobody else has meanwhile: two commands at a time, or a command and a
- * starting agent, would undo each other's work.
- * @param ask - null where no agent runs.
+ * Asks a running agent to act, or acts in the state folder while it holds the folder: two commands at a time, or a command and a starting
+ * agent, would undo each other's work.
+ * @param ask - resolves to null if no agent runs.
  */
 export async function askOrAct<T>(
   state: string,
@@ -82,16 +82,16 @@ export async function askOrAct<T>(
   }
 }
 
-/** As the agent writes it: a MAC address with colons, in lowercase. */
+/** The agent's form of a key: a MAC address with colons, in lowercase. */
 export function keyOf(given: string): string {
   const key = given.toLowerCase()
   return /^[0-9a-f]{2}(-[0-9a-f]{2}){5}$/.test(key) ? key.replaceAll('-', ':') : key
 }
 
-/** Where setup writes the configuration. */
+/** The configuration that setup writes. */
 export const USUAL_CONFIG = '/etc/oddflow/agent.yaml'
 
-/** The folder must be there: one that is misspelt is not one without devices and models. Rejects with UsageError or FileError. */
+/** Rejects with UsageError or FileError. A missing folder is an error: its name may be misspelt. */
 export async function stateOf(options: StateOptions): Promise<string> {
   const { state, config = existsSync(USUAL_CONFIG) ? USUAL_CONFIG : undefined } = options
   const folder = state ?? (config === undefined ? null : await stateIn(config))

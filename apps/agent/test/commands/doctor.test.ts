@@ -1,5 +1,5 @@
-/** What doctor says of the right to record, by a recorder that has none. */
-import { chmodSync, writeFileSync } from 'node:fs'
+/** What doctor says of the right to record, by a recorder that has none, and of the files that the agent writes. */
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, it, vi } from 'vitest'
 import { doctor } from '../../src/commands/doctor.js'
@@ -37,9 +37,27 @@ it('a command that may not record says nothing against an agent that runs', asyn
   const agent = await openControlSocket(folder)
   try {
     await doctor(options)
-    expect(said).toMatch(/^note {5}recording {2}this command may not record lo, and the agent that runs may/m)
+    expect(said).toMatch(/^note {5}recording {2}this command may not record lo, but the running agent may/m)
     expect(process.exitCode).toBeUndefined()
   } finally {
     await agent.close()
   }
+})
+
+it('an alert file that is a folder cannot be written, and the check changes nothing', async () => {
+  const folder = temporaryFolder()
+  mkdirSync(join(folder, 'eve.json'))
+  const capture = join(folder, 'a.pcap')
+  writeFileSync(capture, '')
+  const config = join(folder, 'agent.yaml')
+  writeFileSync(config, `read: ${capture}\nmodels: { per: device }\neve: eve.json\nstate: new/state\n`)
+  let said = ''
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    said += text
+    return true
+  })
+  await doctor({ config, format: 'text', fold: true })
+  expect(said).toMatch(/^missing {2}alerts {5}.*eve\.json: cannot write it: is a directory; name a file$/m)
+  expect(said).toMatch(/^ok {7}state {6}.*new\/state can be written$/m)
+  expect(readdirSync(folder).sort()).toEqual(['a.pcap', 'agent.yaml', 'eve.json'])
 })
