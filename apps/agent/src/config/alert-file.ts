@@ -1,7 +1,6 @@
 /**
- * The alert file must be a separate file: alerts at the end of the model, of the capture that is read or of a file that the agent
- * keeps would spoil it. Files are the same by device and inode, whatever they are called; one that is not there yet by the
- * nearest folder above it that is, and the names below that.
+ * The alert file must be a separate file: alerts would damage the model, the capture or a file of the state folder. Files are compared by
+ * device and inode; missing ones by those of the nearest existing folder above, and the names below.
  */
 import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -32,12 +31,12 @@ const STATE_FOLDERS = ['spool', 'models', FLEET_MODELS_FOLDER]
 export function checkAlertFile({ options, refuse }: ConfigContext, settings: Settings): void {
   const spoilt = spoiltBy(settings, options.config ?? null)
   if (spoilt === null) return
-  const message = `${settings.eve}: is ${spoilt}; alerts need a file of their own`
+  const message = `${settings.eve}: is ${spoilt}; give a separate file for alerts`
   if (options.eve !== undefined) throw new UsageError(`--eve ${message}`)
-  refuse(['eve'], `eve: ${message}`)
+  refuse(['eve'], message)
 }
 
-/** What alerts would spoil; null where that is nothing. */
+/** What alerts would damage, or null. */
 function spoiltBy(settings: Settings, config: string | null): string | null {
   const { eve } = settings
   // a terminal or /dev/null may also be the input
@@ -92,7 +91,7 @@ function isSpecial(path: string): boolean {
   }
 }
 
-/** Device and inode of what is there, or of the nearest folder above, and the names below it. */
+/** Device and inode of a file, or of the nearest existing folder above and the names below it. */
 function placeOf(path: string): string {
   return ofNearest(path, (at) => {
     const { dev, ino } = statSync(at, { bigint: true })
@@ -100,7 +99,7 @@ function placeOf(path: string): string {
   })
 }
 
-/** What `look` says of a path, or of the nearest above it that it takes, and the names below; the path where it takes none. */
+/** `look` of a path, or of the nearest one above it for which `look` does not throw, and the names below. */
 function ofNearest(path: string, look: (at: string) => string): string {
   const below: string[] = []
   for (let at = resolve(path); ; at = dirname(at)) {

@@ -1,8 +1,8 @@
 /**
- * A configuration file: YAML 1.2, checked, with every error at its line and column.
+ * A configuration file: YAML 1.2, with every error at its line and column.
  *
- * It may be a stranger's: its length, its depth and its aliases are bounded before it is parsed (yaml's own count of what
- * aliases unfold to guards against the file that unfolds into gigabytes), and nothing in it is executed.
+ * It may be hostile: its length, depth and aliases are limited before it is parsed (yaml limits the unfolding of aliases), and nothing in
+ * it is executed.
  */
 import { isUtf8 } from 'node:buffer'
 import { inFile, readFileBounded } from '@oddflow/program'
@@ -19,36 +19,27 @@ import {
   parseDocument,
   visit,
 } from 'yaml'
-import { type Config, ConfigSchema } from './settings.js'
+import { type Config, ConfigSchema, pathText } from './settings.js'
 
-/**
- * How deep a YAML text is nested and how many aliases it has, found from its tokens alone.
- *
- * A parser that builds what it reads goes as deep as the text does, and unfolds what the text refers to. This looks first,
- * needs a list of columns, and ends at the first place that is too much. A level is a bracket that is open, or a
- * block that is indented more than the one before, a list's hyphen being one.
- */
-
+/** Limits that are checked on the tokens of a YAML text, before the parser recurses. */
 export const MAXIMUM_DEPTH = 16
 export const MAXIMUM_ALIASES = 100
 
-export interface Excess {
-  readonly offset: number
-  readonly message: string
-}
-
-/** null where the text keeps within both. */
-export function findExcess(text: string): Excess | null {
+/**
+ * The first place beyond the limits, or null. A level is an open bracket, or a block that is indented more than the one before; the
+ * hyphen of a list is a level.
+ */
+export function findExcess(text: string): { offset: number; message: string } | null {
   const columns: number[] = []
   let offset = 0
   let lineStart = 0
   let brackets = 0
   let aliases = 0
-  /** Nothing but hyphens, question marks and colons of their own stand before on this line. */
+  /** Only hyphens, question marks and colons stand before on this line. */
   let isAtStart = true
   let isScalar = false
   for (const token of new Lexer().lex(text)) {
-    // a scalar's text is the token behind its mark, and no token itself
+    // the token behind a scalar's mark is its text
     const type: string | null = isScalar ? 'scalar' : CST.tokenType(token)
     isScalar = type === 'scalar' && token === CST.SCALAR
     if (isScalar || type === 'doc-mode' || type === 'flow-error-end') continue
@@ -84,7 +75,7 @@ export function findExcess(text: string): Excess | null {
   return null
 }
 
-/** One thing wrong: where, counted from 1, and what. */
+/** Line and column count from 1. */
 export interface ConfigError {
   readonly line: number
   readonly column: number
@@ -92,10 +83,10 @@ export interface ConfigError {
 }
 
 export interface ReadConfig {
-  /** null where there are errors. */
+  /** null if there are errors. */
   readonly config: Config | null
   readonly errors: readonly ConfigError[]
-  /** Place of a key, for errors found later; such as ['suppress', 0, 'device']. */
+  /** The place of a key, such as ['suppress', 0, 'device'], for later errors. */
   placeOf(path: readonly (string | number)[]): { line: number; column: number }
 }
 
@@ -110,7 +101,7 @@ export function readConfig(file: string): ReadConfig {
   try {
     const text = new TextDecoder().decode(bytes)
     if (isUtf8(bytes)) return parseConfig(text)
-    // an accent of another encoding would become another file's name
+    // an accent in another encoding would change the name of a file
     const place = placeIn(text, text.indexOf('\ufffd'))
     const message = 'expected UTF-8, found another encoding; save the file as UTF-8'
     return { config: null, errors: [{ ...place, message }], placeOf: () => place }
@@ -120,7 +111,7 @@ export function readConfig(file: string): ReadConfig {
 }
 
 export function parseConfig(given: string): ReadConfig {
-  // a bare hyphen begins a list in YAML, and here means standard input
+  // a bare hyphen begins a list in YAML, but here it means standard input
   const text = given.replace(/^(read:[ \t]+)-(?=[ \t]*(#.*)?\r?$)/m, "$1'-'")
   const excess = findExcess(text)
   if (excess !== null) {
@@ -135,13 +126,12 @@ export function parseConfig(given: string): ReadConfig {
   }
   const placeOf = (path: readonly (string | number)[]) => at(offsetOf(document, path))
   const refused = (errors: ConfigError[]): ReadConfig => ({ config: null, errors, placeOf })
-  // a warning is a tag or a key that the file's writer meant otherwise
+  // a warning is an unknown tag or a doubtful key
   const faults = [...document.errors, ...document.warnings]
   if (faults.length > 0) {
     return refused(
       faults.map(({ pos, code, message }) => ({
         ...at(pos[0]),
-        // the parser's own words are for programmers
         message: code === 'MULTIPLE_DOCS' ? SECOND_DOCUMENT : firstLine(message),
       })),
     )
@@ -186,15 +176,7 @@ function messageOf({ type, expected, received, message }: Issue, path: readonly 
   return `${name === '' ? '' : `${name}: `}expected ${what}, found ${found}`
 }
 
-/** "suppress[0].device" */
-export function pathText(path: readonly (string | number)[]): string {
-  return path.reduce<string>(
-    (text, key) => (typeof key === 'number' ? `${text}[${key}]` : text === '' ? key : `${text}.${key}`),
-    '',
-  )
-}
-
-/** Offsets of keys that their map has already: the parser's own search looks at each key for each. */
+/** Offsets of repeated keys. The parser's own search takes quadratic time. */
 function repeatedKeys(document: Document): number[] {
   const offsets: number[] = []
   visit(document, {
@@ -210,7 +192,7 @@ function repeatedKeys(document: Document): number[] {
   return offsets
 }
 
-/** Offsets of keys and values that hold a NUL: the system would take what stands before it for the whole, or nothing. */
+/** Offsets of keys and values with a NUL, at which the system would cut a path. */
 function withNul(document: Document): number[] {
   const offsets: number[] = []
   visit(document, {
@@ -221,7 +203,7 @@ function withNul(document: Document): number[] {
   return offsets
 }
 
-/** Offset of the key, or of the item, at a path; of the nearest thing above it where it is not there. */
+/** Offset of the key or the item at a path, or of the nearest one above it. */
 function offsetOf(document: Document, path: readonly (string | number)[]): number {
   let node: unknown = document.contents
   let offset = rangeOf(node)

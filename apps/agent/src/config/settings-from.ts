@@ -1,8 +1,6 @@
 /**
- * Settings from the command line and a configuration file.
- *
- * What is given on the command line counts, then the file, then the default (settings.ts). Paths in the file are relative to the
- * folder that it lies in. An error in the file has line and column, one on the command line the flag's name.
+ * Settings from the command line, else from the configuration file, else the default (settings.ts). Paths in the file are relative to its
+ * folder. An error in the file has line and column, an error on the command line the flag's name.
  */
 import { dirname, isAbsolute, join } from 'node:path'
 import { compileFilter } from '@oddflow/capture'
@@ -36,6 +34,7 @@ import {
   type ListenSettings,
   ModelsSchema,
   type ModelsSettings,
+  pathText,
   type Settings,
 } from './settings.js'
 
@@ -61,21 +60,20 @@ type Path = readonly (string | number)[]
 
 export interface ConfigContext {
   readonly options: RunOptions
-  /** The defaults where there is no file. */
+  /** The defaults if there is no file. */
   readonly config: Config
   readonly hasState: boolean
   readonly hasModel: boolean
-  /** A path of the file, from the folder where the agent was started. */
+  /** Makes a path in the file relative to the working directory. */
   inFolder<T extends string | undefined>(path: T): T
-  /** Runs a check; an ArgumentError or a UsageError of it is given the place of `path` in the file. */
+  /** Runs a check; adds the place of `path` in the file to its ArgumentError or UsageError. */
   located<T>(path: Path, work: () => T): T
-  /** Throws UsageError with the place of `path` in the file. */
+  /** Throws UsageError with the place of `path` in the file, and `path` before the message. */
   refuse(path: Path, message: string): never
   /** A number of bytes such as 64M in the file. */
   bytes(path: Path, value: string | number): number
 }
 
-/** @param file - null where there is none. */
 function createContext(options: RunOptions, file: ReadConfig | null): ConfigContext {
   const name = options.config ?? ''
   const config = file?.config ?? parse(ConfigSchema, {})
@@ -100,7 +98,7 @@ function createContext(options: RunOptions, file: ReadConfig | null): ConfigCont
     located,
     refuse: (path, message) =>
       located(path, () => {
-        throw new ArgumentError(message)
+        throw new ArgumentError(`${pathText(path)}: ${message}`)
       }),
     bytes: (path, value) => located(path, () => parseBytes(String(value), path.join('.'))),
   }
@@ -114,7 +112,7 @@ function fieldPath(field: string | undefined): Path {
   )
 }
 
-/** Errors of a file that are shown; one that is no configuration at all would have thousands. */
+/** Errors to show: a file that is no configuration has thousands. */
 const MAXIMUM_ERRORS = 8
 
 /** Throws UsageError with the first errors of the file, one per line. */
@@ -123,14 +121,14 @@ export async function readSettings(options: RunOptions): Promise<Settings> {
   return settingsFrom(options, config === undefined ? null : await readFile(config))
 }
 
-/** The state folder that a configuration names; null where it names none. Throws as `readSettings`. */
+/** The state folder in a configuration, or null. Throws as `readSettings`. */
 export async function stateIn(config: string): Promise<string | null> {
   const context = createContext({ config, fold: true }, await readFile(config))
   return context.inFolder(context.config.state) ?? null
 }
 
 async function readFile(name: string): Promise<ReadConfig> {
-  // the YAML parser is loaded by who has a file
+  // loads the YAML parser only if there is a file
   const { readConfig } = await import('./read-config.js')
   const file = readConfig(name)
   const errors = file.errors.map(({ line, column, message }) => `${name}:${line}:${column}: ${message}`)
@@ -202,7 +200,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
   return settings
 }
 
-/** Throws UsageError where there is none. */
+/** Throws UsageError if the value is missing. */
 function required(value: string | undefined, name: string, what: string): string {
   if (value === undefined || value === '') throw new UsageError(`--${name} is missing: give ${what}`)
   return value
@@ -217,21 +215,20 @@ export function interfaceText(name: string): string {
   return `expected the name of an interface, at most 15 bytes without spaces, found ${JSON.stringify(name.slice(0, 40))}`
 }
 
-/** A recording or an interface, and what a filter lets through of it. */
+/** A recording or an interface, and its filter. */
 function inputFrom({ options, config, inFolder, located, refuse }: ConfigContext): InputSettings {
   const onLine = options.read !== undefined || options.interface !== undefined
   const read = onLine ? options.read : inFolder(config.read)
   const name = onLine ? options.interface : config.interface
   if (read !== undefined && name !== undefined) {
-    if (onLine)
-      throw new UsageError('--read and --interface: a recording or an interface, not both; leave one out')
-    refuse(['interface'], 'read and interface: a recording or an interface, not both; leave one out')
+    if (onLine) throw new UsageError('--read and --interface: give only one of them')
+    refuse(['interface'], 'read is given too; remove one of them')
   }
   const filter = options.filter ?? config.filter
   if (name !== undefined) {
     if (!isInterfaceName(name)) {
       if (onLine) throw new UsageError(`--interface: ${interfaceText(name)}`)
-      refuse(['interface'], `interface: ${interfaceText(name)}`)
+      refuse(['interface'], interfaceText(name))
     }
     return { kind: 'live', interface: name, filter: filter ?? null }
   }
@@ -251,7 +248,7 @@ function modelKeyFrom(
   models: ModelsSettings | null,
 ): string | null {
   if (config.modelKey !== undefined && !hasModel && Object.keys(models?.files ?? {}).length === 0)
-    refuse(['modelKey'], 'modelKey: no model from elsewhere is given; leave it out')
+    refuse(['modelKey'], 'no model from elsewhere is given; give one, or remove modelKey')
   return inFolder(config.modelKey) ?? null
 }
 
@@ -260,19 +257,16 @@ function modelsFrom(context: ConfigContext): ModelsSettings | null {
   if (config.models === undefined && options.models === undefined) return null
   const { memory, features, ...given } = config.models ?? parse(ModelsSchema, {})
   const models = { ...given, per: options.models ?? given.per }
-  if (!hasState) refuse(['models'], 'models: they are kept in a state folder; give state (--state)')
+  if (!hasState) refuse(['models'], 'models need a state folder; give state (--state)')
   if (config.budget?.calibration !== undefined)
     refuse(
       ['budget', 'calibration'],
-      'budget.calibration: belongs to one model, but models are made here; remove one of the two settings',
+      'belongs to one model, but models are made here; remove models or budget.calibration',
     )
   const groups = groupsFrom(models, refuse)
   checkOwners(models, groups, refuse)
   if (features !== undefined && (hasModel || Object.keys(models.files).length > 0))
-    refuse(
-      ['models', 'features'],
-      'models.features: the models that are given say how rows are made; leave it out',
-    )
+    refuse(['models', 'features'], 'the given models determine how rows are made; remove models.features')
   return {
     ...models,
     groups,
@@ -293,12 +287,12 @@ function featuresFrom(
   if (set === 'flow-summary' && isOnline)
     refuse(
       ['models', 'features', 'set'],
-      'models.features.set: flow-summary models cannot learn online; use iat-size, or remove learning',
+      'flow-summary models cannot learn online; use iat-size, or remove learning',
     )
   if (set === 'flow-summary' && given.packetsPerFlow !== undefined)
     refuse(
       ['models', 'features', 'packetsPerFlow'],
-      'models.features.packetsPerFlow: a row of set: flow-summary is about all packets of a flow; give set: iat-size with it, or leave it out',
+      'only for set: iat-size, because flow-summary describes all packets of a flow; change set, or remove packetsPerFlow',
     )
   const {
     packetsPerFlow = DEFAULT_FEATURES[set].packetsPerFlow,
@@ -308,7 +302,7 @@ function featuresFrom(
   return { set, packetsPerFlow, cutSeconds, idleSeconds }
 }
 
-/** Devices by the name of their group; a device is in one at most. */
+/** Devices by the name of their group. */
 function groupsFrom(
   { per, groups: given }: Pick<Models, 'per' | 'groups'>,
   refuse: ConfigContext['refuse'],
@@ -317,17 +311,17 @@ function groupsFrom(
     Object.entries(given ?? {}).map(([name, devices]) => [name, devices.map((key) => key.toLowerCase())]),
   )
   if (per === 'group' && Object.keys(groups).length === 0)
-    refuse(['models'], 'models.groups: per: group needs groups; name the devices of each')
+    refuse(['models', 'groups'], 'per: group needs groups; name the devices of each group')
   if (per !== 'group' && given !== undefined)
-    refuse(['models', 'groups'], 'models.groups: does nothing without per: group; leave one out')
+    refuse(['models', 'groups'], 'has no effect without per: group; add per: group, or remove groups')
   const members = Object.values(groups).flat()
   const twice = members.find((key, i) => members.indexOf(key) !== i)
   if (twice !== undefined)
-    refuse(['models', 'groups'], `models.groups: ${twice} is in two groups; leave one out`)
+    refuse(['models', 'groups'], `${twice} is in two groups; remove it from one of them`)
   return groups
 }
 
-/** Every owner of a file is one that there can be. */
+/** Checks the owners of model files. */
 function checkOwners(
   { per, files }: Pick<Models, 'per' | 'files'>,
   groups: ModelsSettings['groups'],
@@ -339,8 +333,7 @@ function checkOwners(
     all: [(owner: string) => owner === EVERYONE, EVERYONE] as const,
   }[per]
   for (const owner of Object.keys(files))
-    if (!isOwner(owner))
-      refuse(['models', 'files', owner], `models.files.${owner}: expected ${expected}, as per: ${per} has it`)
+    if (!isOwner(owner)) refuse(['models', 'files', owner], `expected ${expected} for per: ${per}`)
 }
 
 /** null: models stay as they were trained. */
@@ -350,7 +343,7 @@ function learningFrom(
 ): LearningSettings | null {
   if (learning === undefined) return null
   if (!isTraining)
-    refuse(['learning'], 'learning: only models made here learn online; add models, or use oddflow update')
+    refuse(['learning'], 'only models made here learn online; add models, or use oddflow update')
   const { online, ...settings } = learning
   return online ? settings : null
 }
@@ -364,7 +357,7 @@ function devicesFrom(
   if (!hasState && devices.approve === 'manual')
     refuse(
       ['devices'],
-      'devices: without a state folder no device can be approved or watched; give state, or approve: auto',
+      'without a state folder no device can be approved or watched; give state, or approve: auto',
     )
   const { vendors } = devices
   return { ...devices, vendors: vendors === false ? false : (inFolder(vendors) ?? null) }
@@ -377,28 +370,27 @@ function outputsFrom({ config: { outputs }, inFolder, refuse }: ConfigContext): 
     if (names.has(name))
       refuse(
         ['outputs', i],
-        `outputs[${i}]: ${JSON.stringify(name)} is another output's; give each output a different name`,
+        `another output has the name ${JSON.stringify(name)} too; give each output a different name`,
       )
     names.add(name)
     const inFolders = Object.entries(given).map(([key, value]) => [
       key,
-      // every key that ends so names a file
       /File$|^socket$/.test(key) ? inFolder(value as string | undefined) : value,
     ])
     const output: OutputSettings = { ...Object.fromEntries(inFolders), name }
-    checkSettings(output, (key, message) => refuse(['outputs', i, key], `outputs[${i}].${key}: ${message}`))
+    checkSettings(output, (key, message) => refuse(['outputs', i, key], message))
     return output
   })
 }
 
-/** The rules of suppression: each can hold, and each has a different name. */
+/** Checks that each suppression rule can apply, and has a different name. */
 function checkSuppression({ config: { suppress }, located, refuse }: ConfigContext): void {
   located(['suppress'], () => createSuppression(suppress))
   for (const [i, { name }] of suppress.entries())
     if (suppress.findIndex((other) => other.name === name) !== i)
       refuse(
         ['suppress', i, 'name'],
-        `suppress[${i}].name: ${JSON.stringify(name)} is another rule's; give each its own`,
+        `another rule has the name ${JSON.stringify(name)} too; give each rule a different name`,
       )
 }
 
@@ -425,28 +417,27 @@ export function parseListen(text: string, flag: string): ListenSettings {
 function checkDashboard({ options, config, hasState, refuse }: ConfigContext): void {
   if (config.dashboard === undefined) return
   if ((options.listen ?? config.listen) === undefined)
-    refuse(['dashboard'], 'dashboard: give listen, such as 127.0.0.1:9477: there it is served')
-  if (!hasState) refuse(['dashboard'], 'dashboard: give state: its token is kept there')
+    refuse(['dashboard'], 'listen is missing; give the address of the page, such as listen: 127.0.0.1:9477')
+  if (!hasState) refuse(['dashboard'], 'state is missing; the token of the dashboard is kept there')
 }
 
-/** Models of a fleet have a key to be checked by, a model of the configuration to begin with, and a folder to be kept in. */
+/** Checks what models of a fleet need: a key, a first model, and a folder. */
 function checkFleetModels(
   { refuse }: ConfigContext,
   { outputs, model, models, modelKey, state, budget }: Settings,
 ): void {
   const [first, second] = outputs.filter((output) => output.kind === 'nats' && output.models)
   if (first === undefined) return
-  const fail = (why: string): never =>
-    refuse(['outputs', outputs.indexOf(second ?? first), 'models'], `outputs.models: ${why}`)
-  if (modelKey === null) fail('give modelKey, the public key of the one who publishes models')
-  if (model === null) fail('give model, which is used until the fleet offers one')
-  if (state === null) fail('give state, where they are kept')
-  if (second !== undefined) fail('another output has it too; leave one out')
+  const fail = (why: string): never => refuse(['outputs', outputs.indexOf(second ?? first), 'models'], why)
+  if (modelKey === null) fail('modelKey is missing; give the public key of the publisher')
+  if (model === null) fail('model is missing; the agent uses it until the fleet offers one')
+  if (state === null) fail('state is missing; the models are kept there')
+  if (second !== undefined) fail('another output has models: true too; remove one of them')
   if (budget !== null && models === null)
-    fail('the threshold of a budget belongs to one model; remove budget')
+    fail('the threshold of a budget belongs to one model; remove models: true or budget')
 }
 
-/** Whole MiB, so that messages can name it. */
+/** In whole MiB, for messages. */
 function defaultMemoryBytes(
   outputs: readonly OutputSettings[],
   models: ModelsSettings | null,
@@ -454,7 +445,7 @@ function defaultMemoryBytes(
   hasPeerNames: boolean,
 ): number {
   const shared = DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs) + fleetModelBytes(outputs)
-  // beside models that are given there is room for names
+  // with given models there is room for names
   if (models === null) return shared
   const dimension = featureDimension('iat-size', models.features.packetsPerFlow, 'split')
   const online = learning === null ? 0 : onlineBytes(models.maximum, learning, dimension)
@@ -463,7 +454,7 @@ function defaultMemoryBytes(
   return shared + MODELS_BYTES + mebibyte * Math.ceil(online / mebibyte) + names
 }
 
-/** null: they are not looked for. */
+/** null: the agent looks for no names. */
 function peerNamesFrom(
   { config: { peerNames, devices }, refuse }: ConfigContext,
   outputs: readonly OutputSettings[],
@@ -471,14 +462,11 @@ function peerNamesFrom(
 ): readonly string[] | null {
   if (peerNames === undefined) return null
   if (devices === undefined && !isTraining)
-    refuse(['peerNames'], 'peerNames: names are kept for watched devices; give devices')
+    refuse(['peerNames'], 'names are kept for watched devices only; give devices')
   const known = ['eve', ...outputs.map(({ name }) => name)]
   for (const [i, name] of peerNames.entries())
     if (!known.includes(name))
-      refuse(
-        ['peerNames', i],
-        `peerNames[${i}]: there is no output ${name}; expected one of ${known.join(', ')}`,
-      )
+      refuse(['peerNames', i], `there is no output ${name}; expected one of ${known.join(', ')}`)
   return peerNames
 }
 
@@ -487,7 +475,7 @@ function stateFrom({ options, config, inFolder, refuse }: ConfigContext): string
   const refused = state === null ? null : refusedPlace(state)
   if (refused !== null) {
     if (options.state !== undefined) throw new UsageError(`--state ${refused}`)
-    refuse(['state'], `state: ${refused}`)
+    refuse(['state'], refused)
   }
   return state
 }

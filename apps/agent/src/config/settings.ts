@@ -282,6 +282,14 @@ export const ConfigSchema = v.strictObject({
 
 export type Config = v.InferOutput<typeof ConfigSchema>
 
+/** "suppress[0].device" */
+export function pathText(path: readonly (string | number)[]): string {
+  return path.reduce<string>(
+    (text, key) => (typeof key === 'number' ? `${text}[${key}]` : text === '' ? key : `${text}.${key}`),
+    '',
+  )
+}
+
 /** A section of the configuration; its paths go from the folder where the agent was started. */
 type Section<Name extends keyof Config> = Readonly<Exclude<Config[Name], undefined | false>>
 

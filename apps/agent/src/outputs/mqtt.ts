@@ -75,7 +75,7 @@ export const mqtt = defineOutput({
   kind: 'mqtt',
   entries,
   check({ url }, refuse) {
-    if (new URL(url).password !== '') refuse('url', 'a password goes into a file; give passwordFile')
+    if (new URL(url).password !== '') refuse('url', 'must not contain a password; give passwordFile')
   },
   memoryBytes: 24 * 1_048_576,
   create: (settings, environment) => createMqtt({ ...settings, ...environment }),

@@ -73,8 +73,9 @@ export const nats = defineOutput({
   kind: 'nats',
   entries,
   check({ url, caFile, group, models }, refuse) {
-    if (caFile !== undefined && url.startsWith('nats:')) refuse('caFile', 'only for tls; change url')
-    if (group !== undefined && !models) refuse('group', 'only with models: true; leave it out')
+    if (caFile !== undefined && url.startsWith('nats:'))
+      refuse('caFile', 'only for a URL of tls; change url, or remove caFile')
+    if (group !== undefined && !models) refuse('group', 'needs models: true; add that, or remove group')
   },
   memoryBytes: 15 * 1_048_576,
   create: (settings, environment) => createNats(settings, environment),

@@ -37,7 +37,7 @@ function urlOf(output: OutputSettings): string {
 /** Checks beyond the schema. */
 export function checkSettings(output: OutputSettings, refuse: (key: string, message: string) => never): void {
   if (output.caFile !== undefined && /^(http|mqtt):/.test(urlOf(output)))
-    refuse('caFile', 'only for https and mqtts; change url')
+    refuse('caFile', 'only for https and mqtts; change url, or remove caFile')
   definitionOf(output).check?.(output, refuse)
 }
 

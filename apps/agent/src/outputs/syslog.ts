@@ -79,10 +79,11 @@ export const syslog = defineOutput({
   entries,
   check({ protocol, host, port, socket, caFile }, refuse) {
     const isLocal = protocol === 'local'
-    if (isLocal !== (host === undefined)) refuse('host', isLocal ? 'protocol: local has none' : 'is missing')
-    if (isLocal && port !== undefined) refuse('port', 'protocol: local has none')
-    if (!isLocal && socket !== undefined) refuse('socket', 'only of protocol: local')
-    if (protocol !== 'tls' && caFile !== undefined) refuse('caFile', 'only of protocol: tls')
+    if (isLocal !== (host === undefined))
+      refuse('host', isLocal ? 'protocol: local takes no host; remove it' : 'is missing; give the receiver')
+    if (isLocal && port !== undefined) refuse('port', 'protocol: local takes no port; remove it')
+    if (!isLocal && socket !== undefined) refuse('socket', 'only for protocol: local; remove it')
+    if (protocol !== 'tls' && caFile !== undefined) refuse('caFile', 'only for protocol: tls; remove it')
   },
   target: targetOf,
   create: async (settings) => createSyslog(settings),

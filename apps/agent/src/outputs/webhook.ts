@@ -218,21 +218,25 @@ export const webhook = defineOutput({
   entries,
   check({ url, urlFile, tokenFile, preset, user, body, headers }, refuse) {
     const receiver = preset === undefined ? null : receiverOf(preset)
-    if (url !== undefined && urlFile !== undefined) refuse('urlFile', 'url is given too; leave one out')
+    if (url !== undefined && urlFile !== undefined) refuse('urlFile', 'url is given too; remove one of them')
     if (url === undefined && urlFile === undefined && receiver?.url === undefined)
       refuse('url', 'is missing; give url or urlFile')
     const { username, password } = new URL(url ?? 'https://in.file')
     if (username !== '' || password !== '')
-      refuse('url', 'a name and a password do not go into it; give tokenFile')
-    if (receiver !== null && body !== undefined) refuse('body', `${preset} has its own; leave one out`)
+      refuse('url', 'must not contain a name or a password; give tokenFile')
+    if (receiver !== null && body !== undefined)
+      refuse('body', `${preset} has its own; remove preset or body`)
     if (receiver?.takesToken === false && tokenFile !== undefined)
-      refuse('tokenFile', `${preset} takes none: its URL is the secret; give urlFile`)
+      refuse('tokenFile', `${preset} takes no token: its URL is the secret; give urlFile`)
     if (receiver?.needsToken === true && tokenFile === undefined)
       refuse('preset', `${preset} needs a token; give tokenFile`)
     if ((receiver?.needsUser === true) !== (user !== undefined))
-      refuse('user', user === undefined ? `${preset} needs a user key` : 'only pushover has one')
+      refuse(
+        'user',
+        user === undefined ? `${preset} needs a user key; give user` : 'only for preset: pushover; remove it',
+      )
     const own = Object.keys(headers).find((name) => OWN_HEADERS.test(name))
-    if (own !== undefined) refuse('headers', `${own} is the agent's own; leave it out`)
+    if (own !== undefined) refuse('headers', `the agent sets ${own}; remove it`)
     const unknown = placeholdersIn(body).find((name) => !Object.hasOwn(PLACEHOLDERS, name))
     if (unknown !== undefined)
       refuse('body', `{{${unknown}}}: expected one of ${Object.keys(PLACEHOLDERS).join(', ')}`)

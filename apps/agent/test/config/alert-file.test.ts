@@ -64,7 +64,7 @@ describe('an alert file', () => {
     ['later/devices.json', FILES, 'is devices.json of the state folder'],
   ])('%s is refused at its place', (eve, rest, says) => {
     expect(() => read(eve, rest)).toThrow(
-      `${config}:1:1: eve: ${join(folder, eve)}: ${says}; alerts need a file of their own`,
+      `${config}:1:1: eve: ${join(folder, eve)}: ${says}; give a separate file for alerts`,
     )
   })
 
@@ -83,7 +83,7 @@ describe('an alert file', () => {
   it('is refused by the name of the flag', () => {
     const model = relative('.', inFolder('home.oddflow'))
     expect(() => settingsFrom({ read: '-', model, eve: inFolder('hard'), fold: true }, null)).toThrow(
-      `--eve ${inFolder('hard')}: is the model; alerts need a file of their own`,
+      `--eve ${inFolder('hard')}: is the model; give a separate file for alerts`,
     )
   })
 })

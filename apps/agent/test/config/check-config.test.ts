@@ -84,7 +84,7 @@ describe('--check-config', () => {
     [{ outputs: `[{ kind: mqtt, url: 'mqtt://b', passwordFile: pipe }]` }, /pipe: is not a regular file/],
     [
       { outputs: `[{ kind: webhook, url: 'http://me:secret@hub.example/' }]` },
-      /agent\.yaml:5:28: outputs\[0\]\.url: a name and a password do not go into it; give tokenFile/,
+      /agent\.yaml:5:28: outputs\[0\]\.url: must not contain a name or a password; give tokenFile/,
     ],
     [{ outputs: `[{ kind: webhook, url: 'http://me@hub.example/' }]` }, /:5:28: outputs\[0\]\.url/],
     [{ interface: 'a name' }, /agent\.yaml:\d+:\d+: interface: expected the name of an interface/],

@@ -4,8 +4,8 @@ import { DEFAULT_SUMMARY_TIMEOUTS } from '@oddflow/flows'
 import { toJsonSchema } from '@valibot/to-json-schema'
 import { parse } from 'valibot'
 import { describe, expect, it } from 'vitest'
-import { parseConfig, pathText, readConfig } from '../../src/config/read-config.js'
-import { ConfigSchema } from '../../src/config/settings.js'
+import { parseConfig, readConfig } from '../../src/config/read-config.js'
+import { ConfigSchema, pathText } from '../../src/config/settings.js'
 import { parseListen, type RunOptions, settingsFrom } from '../../src/config/settings-from.js'
 import { temporaryFolder } from '../support/folder.js'
 
@@ -125,7 +125,7 @@ describe('settings', () => {
     expect(features('{ cutSeconds: 5 }', 'learning: { online: true }\n')).toEqual(firstPackets)
     for (const given of ['{ packetsPerFlow: 5 }', '{ set: flow-summary, packetsPerFlow: 5 }']) {
       expect(() => features(given)).toThrow(
-        /:4:\d+: models.features.packetsPerFlow: a row of set: flow-summary .* give set: iat-size/,
+        /:4:\d+: models.features.packetsPerFlow: only for set: iat-size, because flow-summary/,
       )
     }
     expect(() => features('{ set: flow-summary }', 'learning: { online: true }\n')).toThrow(
@@ -158,14 +158,14 @@ describe('settings', () => {
   })
 
   it.each([
-    ['interface: eth0\neve: e\nmodels: {}\n', /:3:1: models: they are kept in a state folder/],
+    ['interface: eth0\neve: e\nmodels: {}\n', /:3:1: models: models need a state folder/],
     [
       'interface: eth0\neve: e\nstate: s\nmodels: { per: group }\n',
       /:4:1: models.groups: per: group needs groups/,
     ],
     [
       'interface: eth0\neve: e\nstate: s\nmodels: { groups: { a: [] } }\n',
-      /:4:11: .*does nothing without per: group/,
+      /:4:11: .*has no effect without per: group/,
     ],
     [
       'interface: eth0\neve: e\nstate: s\nmodels: { per: group, groups: { a: [b8:27:eb:00:00:01], b: [b8:27:eb:00:00:01] } }\n',
@@ -177,7 +177,7 @@ describe('settings', () => {
     ],
     [
       'interface: eth0\neve: e\nmodel: m\nstate: s\nmodels: { features: { cutSeconds: 5 } }\n',
-      /:5:11: models.features: the models that are given say how rows are made/,
+      /:5:11: models.features: the given models determine how rows are made/,
     ],
     [
       'interface: eth0\neve: e\nstate: s\nmodels: {}\nbudget: { falseAlertsPerDay: 1, calibration: c }\n',
@@ -241,7 +241,7 @@ describe('settings', () => {
   })
 
   it.each([
-    [`${base}read: a.pcap\n`, /agent\.yaml:1:1: read and interface: a recording or an interface/],
+    [`${base}read: a.pcap\n`, /agent\.yaml:1:1: interface: read is given too/],
     [`read: a\nmodel: m\neve: e\nfilter: "hots 1"\n`, /agent\.yaml:4:1: .*hots/],
     [`${base}suppress:\n  - name: all\n`, /agent\.yaml:5:5: expected at least one condition/],
     [
@@ -250,7 +250,7 @@ describe('settings', () => {
     ],
     [
       `${base}suppress:\n  - {name: x, port: 1}\n  - {name: x, port: 2}\n`,
-      /agent\.yaml:6:6: suppress\[1\]\.name: "x" is another/,
+      /agent\.yaml:6:6: suppress\[1\]\.name: another rule has the name "x" too/,
     ],
     [
       `${base}localNetworks: [10.0.0.0/8, lan]\n`,
@@ -260,11 +260,11 @@ describe('settings', () => {
     [`${base}listen: everywhere\n`, /agent\.yaml:4:1: listen everywhere: expected HOST:PORT/],
     [
       `${base}outputs:\n  - {kind: syslog, host: a}\n  - {kind: syslog, host: b}\n`,
-      /agent\.yaml:6:5: outputs\[1\]: "syslog" is another output's/,
+      /agent\.yaml:6:5: outputs\[1\]: another output has the name "syslog" too/,
     ],
     [
       `${base}outputs: [{kind: webhook, name: eve, url: 'http://a/'}]\n`,
-      /outputs\[0\]: "eve" is another output's/,
+      /outputs\[0\]: another output has the name "eve" too/,
     ],
     [`${base}devices: {}\n`, /agent\.yaml:4:1: devices: without a state folder no device can be approved/],
     ['model: m\neve: e\n', /--read is missing/],

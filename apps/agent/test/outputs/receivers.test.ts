@@ -229,16 +229,16 @@ describe('a configuration', () => {
   it.each([
     ['kind: webhook', /url: is missing; give url or urlFile/],
     ["kind: webhook, url: 'http://a/', urlFile: url", /urlFile: url is given too/],
-    ["kind: webhook, preset: slack, url: 'https://a/', tokenFile: token", /tokenFile: slack takes none/],
+    ["kind: webhook, preset: slack, url: 'https://a/', tokenFile: token", /tokenFile: slack takes no token/],
     ["kind: webhook, preset: gotify, url: 'https://a/'", /preset: gotify needs a token/],
     ['kind: webhook, preset: pushover, tokenFile: token', /user: pushover needs a user key/],
-    ["kind: webhook, url: 'https://a/', user: u", /user: only pushover has one/],
+    ["kind: webhook, url: 'https://a/', user: u", /user: only for preset: pushover/],
     ["kind: webhook, preset: slack, urlFile: url, body: 'x'", /body: slack has its own/],
     [
       "kind: webhook, url: 'https://a/', body: {a: ['{{sumary}}']}",
       /body: \{\{sumary\}\}: expected one of title/,
     ],
-    ["kind: webhook, url: 'https://a/', headers: {Host: x}", /headers: Host is the agent's own/],
+    ["kind: webhook, url: 'https://a/', headers: {Host: x}", /headers: the agent sets Host/],
     ["kind: ntfy, url: 'https://ntfy.sh/'", /url/],
   ])('%s is refused', (keys, says) => {
     expect(() => {
