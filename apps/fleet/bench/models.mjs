@@ -25,9 +25,9 @@ import { freePort, startNatsServer } from '../../../tools/workspace/nats-server.
 // @boundaries-ignore the measurement runs the agent's own code, and no package has it
 import { nodeFileSystem } from '../../agent/build/files/file-system.js'
 // @boundaries-ignore as above
-import * as agent from '../../agent/build/fleet/fleet-models.js'
+import { createFleetModelStore, readKeptFleetModel } from '../../agent/build/fleet/fleet-model-store.js'
 // @boundaries-ignore as above
-import { missedAttacks } from '../../agent/build/fleet/open-fleet-models.js'
+import { FleetModels } from '../../agent/build/fleet/fleet-models.js'
 // @boundaries-ignore as above
 import { systemClock } from '../../agent/build/input/clocks.js'
 // @boundaries-ignore as above
@@ -36,6 +36,8 @@ import { createJudgingModel } from '../../agent/build/models/judging.js'
 import { trainRows } from '../../agent/build/models/train.js'
 // @boundaries-ignore as above
 import { createNats } from '../../agent/build/outputs/nats.js'
+// @boundaries-ignore as above
+import { missedAttacks } from '../../agent/build/pipeline/self-test.js'
 import { openArchive } from '../build/archive.js'
 import { permissionsOf } from '../build/gateways.js'
 import { prepareModels } from '../build/models.js'
@@ -208,16 +210,16 @@ let later = { sha256: '', rows: [] }
 const open = async (name) => {
   const state = at(name)
   mkdirSync(state)
-  const store = agent.createFleetModelStore(nodeFileSystem, state)
+  const store = createFleetModelStore(nodeFileSystem, state)
   const client = { used: base, taken: new Set(), output: null, models: null }
-  client.models = agent.createFleetModels({
+  client.models = new FleetModels({
     gateway: name,
     group: 'home',
     publicKey: keys[0],
     row,
     configured: base,
     contract,
-    kept: await agent.readKeptFleetModel(store, contract, { warn: say }),
+    kept: await readKeptFleetModel(store, contract, { warn: say }),
     store,
     use(model) {
       client.used = model

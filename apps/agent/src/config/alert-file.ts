@@ -5,7 +5,7 @@
 import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { signaturePath, UsageError } from '@oddflow/program'
-import { FLEET_MODELS_FOLDER, FLEET_STATE_FILE } from '../fleet/fleet-models.js'
+import { FLEET_MODELS_FOLDER, FLEET_STATE_FILE } from '../fleet/fleet-model-store.js'
 import { filesOf as filesOfOutput } from '../outputs/output.js'
 import type { Settings } from './settings.js'
 import type { ConfigContext } from './settings-from.js'

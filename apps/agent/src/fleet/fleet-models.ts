@@ -1,18 +1,17 @@
 /**
- * FleetModels: what this gateway does with the models that a fleet offers it (packages/program/src/fleet-models.ts).
+ * FleetModels: tests the models that a fleet offers to this gateway (packages/program/src/fleet-models.ts), and uses the good ones.
  *
- *     offer → signed, for us, newer? → canary? → download → size, hash, contract → synthetic attacks → flows of before → shadow → in use → proven
+ *     offer → signed, for us, newer? → canary? → download → size, hash, contract → synthetic attacks → earlier flows → shadow → in use → proven
  *
- * In shadow a model judges beside the one in use; while it proves itself the one before judges beside it. In both it may flag at most
- * MOST_FALSE_ALARMS of the flows that the other one finds normal, else it is refused or the gateway goes back. This works without the
- * server, which may be hostile: a verdict on a version is kept only where the signature says that the model is the operator's.
+ * In shadow a model judges beside the one in use; while it proves itself, the previous one judges beside it. In both, it may flag at most
+ * MOST_FALSE_ALARMS of the flows that the other one finds normal, else it is refused or rolled back. The server may be hostile or away: a
+ * verdict on a version is saved only if the operator has signed the model.
  */
 import { createHash, type KeyObject } from 'node:crypto'
-import { join } from 'node:path'
-import { checkSameContract, DataError, type FlowContract, FormatError, OddFlowError } from '@oddflow/core'
-import { decodeModelFile, novelRows } from '@oddflow/detectors'
+import { hostname } from 'node:os'
+import { DataError, type FlowContract, OddFlowError } from '@oddflow/core'
+import { novelRows } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
-import { learnedStateOf } from '@oddflow/online'
 import {
   decodeOffer,
   type FleetTarget,
@@ -25,155 +24,53 @@ import {
   type ModelManifest,
   type ModelStage,
   readManifest,
+  readPublicKey,
   targetText,
 } from '@oddflow/program'
-import * as v from 'valibot'
-import type { FileSystem } from '../files/file-system.js'
-import { checkVersion, readTwice, valueOrWarn, writeBytes, writeStateTwice } from '../files/state-file.js'
+import type { Settings } from '../config/settings.js'
 import type { Log } from '../log.js'
 import { createJudgingModel, type JudgingModel } from '../models/judging.js'
 import { createRowReservoir, type RowReservoir } from '../models/row-reservoir.js'
-import type { AgentVerdict } from '../pipeline/counters.js'
+import { gatewayName } from '../outputs/nats.js'
+import { fleetOutput } from '../outputs/registry.js'
+import type { AgentVerdict, Decider } from '../pipeline/counters.js'
+import type { OpeningEnvironment } from '../pipeline/environment.js'
+import type { GivenModels } from '../pipeline/open-models.js'
+import { missedAttacks } from '../pipeline/self-test.js'
+import {
+  type FleetModelRecord,
+  type FleetModelStore,
+  fleetModelOf,
+  type KeptFleet,
+  type KeptFleetModel,
+} from './fleet-model-store.js'
 
-/** Flows of before by which a new model is judged, a sample. */
+/** A sample of earlier flows, to judge a new model by. */
 const KEPT_ROWS = 1000
 const KEPT_ROW_BYTES = 1_048_576
-
-const KIND = 'oddflow-agent-fleet-model'
-const VERSION = 1
-const whole = v.pipe(v.number(), v.safeInteger())
-const versionOfModel = v.nullable(
-  v.object({ version: whole, sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)) }),
-)
-
-/** The saved state of the fleet's models; null stands for the model of the configuration. */
-const RecordSchema = v.object({
-  /** Of the manifests that this gateway acted on. */
-  highest: whole,
-  /** That version is in shadow: after a restart it begins again. */
-  isPending: v.boolean(),
-  inUse: versionOfModel,
-  lastGood: versionOfModel,
-  isProven: v.boolean(),
-  /** The last version that was refused, or gone back from. */
-  refused: v.nullable(v.object({ version: whole, reason: v.string(), wasUsed: v.boolean() })),
-})
-type FleetModelRecord = Readonly<v.InferOutput<typeof RecordSchema>>
-
-/** Throws FormatError for an invalid record. */
-function decodeRecord(value: unknown): FleetModelRecord {
-  const { kind, version } = (value ?? {}) as Record<string, unknown>
-  if (kind === KIND) checkVersion('fleet-model', VERSION, version)
-  const parsed = v.safeParse(RecordSchema, value)
-  if (kind !== KIND || !parsed.success)
-    throw new FormatError('fleet-model', 'is no record of models of a fleet')
-  return parsed.output
-}
-
-const NOTHING: FleetModelRecord = {
-  highest: 0,
-  isPending: false,
-  inUse: null,
-  lastGood: null,
-  isProven: true,
-  refused: null,
-}
-
-export type FleetModelStore = ReturnType<typeof createFleetModelStore>
-
-export const FLEET_STATE_FILE = 'fleet-model.json'
-export const FLEET_MODELS_FOLDER = 'fleet-models'
-
-export function createFleetModelStore(files: FileSystem, stateFolder: string) {
-  const path = join(stateFolder, FLEET_STATE_FILE)
-  const folder = join(stateFolder, FLEET_MODELS_FOLDER)
-  const nameOf = (sha256: string): string => `${sha256.slice(0, 16)}.oddflow`
-  return {
-    async read(log: Pick<Log, 'warn'>): Promise<FleetModelRecord> {
-      const found = await readTwice(files, path, decodeRecord)
-      const loss = 'the model of the configuration is used until the fleet offers one'
-      return valueOrWarn(found, path, loss, log) ?? NOTHING
-    },
-    write: (record: FleetModelRecord): Promise<void> =>
-      writeStateTwice(files, path, { kind: KIND, version: VERSION, ...record }),
-    /** Rejects where the file is not there, damaged, or of another contract. */
-    async readModel(sha256: string, contract: FlowContract): Promise<ModelFile> {
-      const name = join(folder, nameOf(sha256))
-      const bytes = await files.read(name, MAXIMUM_FLEET_MODEL_BYTES)
-      if (bytes === null) throw new DataError(`${name}: is not there`)
-      return modelOf(bytes, sha256, contract)
-    },
-    writeModel: (sha256: string, bytes: Uint8Array): Promise<void> =>
-      writeBytes(files, join(folder, nameOf(sha256)), bytes),
-    async removeOthers(kept: readonly (string | undefined)[]): Promise<void> {
-      if ((await files.isFolder(folder)) !== true) return
-      const names = kept.map((sha256) => nameOf(sha256 ?? ''))
-      for (const name of await files.list(folder)) {
-        if (!names.includes(name)) await files.remove(join(folder, name)).catch(() => undefined)
-      }
-    },
-  }
-}
-
-/** Throws DataError, FormatError or ContractMismatchError. */
-function modelOf(bytes: Uint8Array, sha256: string, contract: FlowContract): ModelFile {
-  const found = createHash('sha256').update(bytes).digest('hex')
-  if (found !== sha256) throw new DataError(`expected the SHA-256 ${sha256}, found ${found}`)
-  const saved = decodeModelFile(bytes, learnedStateOf)
-  checkSameContract(contract, saved.contract)
-  return { saved, sha256, sizeBytes: bytes.length }
-}
-
-/** What was in use when the agent ended, read before anything is opened. */
-export interface KeptFleetModel {
-  readonly record: FleetModelRecord
-  /** null: the model of the configuration. */
-  readonly inUse: ModelFile | null
-}
-
-/** Where the model in use is damaged, the last good one takes its place, or the model of the configuration. */
-export async function readKeptFleetModel(
-  store: FleetModelStore,
-  contract: FlowContract,
-  log: Pick<Log, 'warn'>,
-): Promise<KeptFleetModel> {
-  const record = await store.read(log)
-  for (const of of [record.inUse, record.lastGood]) {
-    if (of === null) continue
-    try {
-      const inUse = await store.readModel(of.sha256, contract)
-      return of === record.inUse
-        ? { record, inUse }
-        : { record: { ...record, inUse: of, lastGood: null, isProven: true }, inUse }
-    } catch (error) {
-      log.warn(`the fleet's model version ${of.version}: ${(error as Error).message}; an earlier one is used`)
-    }
-  }
-  return { record: { ...record, inUse: null, lastGood: null, isProven: true }, inUse: null }
-}
 
 export interface FleetModelsOptions {
   readonly gateway: string
   readonly group: string | null
-  /** Pinned: that of the operator. */
+  /** The operator's. */
   readonly publicKey: KeyObject
-  /** Of the agent's rows; a record that is noted has its row here. */
+  /** Holds the row of the record that is noted. */
   readonly row: Float64Array
   readonly configured: ModelFile
   readonly contract: FlowContract
   readonly kept: KeptFleetModel
   readonly store: FleetModelStore
-  /** Takes the place of the model in use. */
+  /** Replaces the model in use. */
   readonly use: (model: ModelFile) => void
-  /** Why a model notices nothing; null where it does, or the agent is to stop. */
+  /** Why a model is unusable; null if it flags an attack, or on a stop. */
   readonly selfTest: (model: ModelFile) => Promise<string | null>
   readonly wallMicros: () => number
   readonly log: Pick<Log, 'info' | 'warn'>
-  /** To every output. */
+  /** Sends a notice to every output. */
   readonly tell: (summary: string) => void
 }
 
-/** A model's bytes from the server; null where it has none. */
+/** Downloads a model; null if the server has none. */
 type FetchModel = (target: FleetTarget, sha256: string) => Promise<Uint8Array | null>
 
 interface Problem {
@@ -186,7 +83,7 @@ interface Trial {
   readonly version: number
   readonly sha256: string
   readonly shadowSeconds: number
-  /** In shadow: the new one. In use: the one before. */
+  /** The model that judges beside: in shadow the new one, in use the previous one. */
   readonly beside: JudgingModel
   readonly model: ModelFile
   readonly isInUse: boolean
@@ -203,7 +100,7 @@ export class FleetModels {
   #record: FleetModelRecord
   #inUse: ModelFile | null
   #trial: Trial | null = null
-  /** Of what stands on the server: nothing is kept of it. */
+  /** With the current offers; not saved. */
   #problem: Problem | null = null
   #waiting: number | null = null
   #told = ''
@@ -224,41 +121,38 @@ export class FleetModels {
     this.#configured = configured
     this.#record = kept.record
     this.#inUse = kept.inUse
-    // continue a proof that a stop of the agent interrupted
+    // continues a proof that a stop interrupted
     void this.#enqueue(() => this.#prove(0)).catch(({ message }: Error) =>
       log.warn(`the fleet's model: ${message}`),
     )
   }
 
-  /** The fleet's model in use; null: that of the configuration. */
+  /** null: the model of the configuration. */
   get inUse(): ModelFile | null {
     return this.#inUse
   }
 
-  /** Another model of the configuration from now on. */
+  /** Replaces the model of the configuration. */
   configure(model: ModelFile): void {
     this.#configured = model
   }
 
-  /** Calls its argument when the stage has changed. */
+  /** Sets the listener for changes of the stage. */
   onChange(changed: () => void): void {
     this.#changed = changed
   }
 
-  /** Ends when nothing is being written. */
+  /** Resolves when nothing is being written. */
   idle(): Promise<void> {
     return this.#working
   }
 
-  /**
-   * What stands on the server now, for each target that has an offer. Rejects where `fetch` or the disk fails; nothing has
-   * changed then.
-   */
+  /** Takes the current offers of the server. Rejects, and changes nothing, if `fetch` or the disk fails. */
   offered(offers: readonly Uint8Array[], fetch: FetchModel): Promise<void> {
     return this.#enqueue(() => this.#act(offers, fetch))
   }
 
-  /** A verdict on a flow. */
+  /** Takes the verdict on a flow. */
   note(flow: FlowRecord, { novel, model }: Pick<AgentVerdict, 'novel' | 'model'>): void {
     if (flow.row === null || model !== this.#inForce.sha256.slice(0, 16)) return
     if (this.#trial !== null) {
@@ -271,7 +165,7 @@ export class FleetModels {
     if (!novel) this.#kept.add(flow.row)
   }
 
-  /** A second is over. */
+  /** To be called every second. */
   tick(): void {
     if (this.#trial === null) return
     this.#trial.seconds++
@@ -316,7 +210,7 @@ export class FleetModels {
     if (trial?.isInUse === false) return { stage: 'shadow', version: trial.version, reason: null }
     if (this.#problem !== null) return { stage: 'refused', ...this.#problem }
     if (trial !== null) {
-      // what came after it is not hidden while it proves itself, which can take long on a quiet network
+      // a proof can take long, so a later refusal is shown
       return isRefused
         ? { stage: 'refused', version: highest, reason: refused.reason }
         : { stage: 'proving', version: trial.version, reason: null }
@@ -336,7 +230,7 @@ export class FleetModels {
     return done
   }
 
-  /** Says what has changed since the last time. */
+  /** Reports a change since the last call. */
   #say(): void {
     const { log, tell } = this.#options
     const now = this.#stage()
@@ -402,7 +296,7 @@ export class FleetModels {
     await this.#keepFiles()
   }
 
-  /** The end of a trial, once it has one. */
+  /** Ends a trial that has a verdict. */
   async #settle(): Promise<void> {
     if (this.#trial === null) return
     const { version, sha256, flows, falseAlarms, isInUse, model, shadowSeconds } = this.#trial
@@ -435,7 +329,7 @@ export class FleetModels {
     await this.#keepFiles()
   }
 
-  /** To the last good model, or to that of the configuration. */
+  /** Rolls back to the last good model, or to the one of the configuration. */
   async #goBack(refused: NonNullable<FleetModelRecord['refused']>): Promise<void> {
     const { store, contract } = this.#options
     const { lastGood } = this.#record
@@ -467,7 +361,7 @@ export class FleetModels {
     await this.#tryModel(manifest, model, fetch)
   }
 
-  /** Model and version as they are offered, where they do not need a trial; whether so. */
+  /** Adopts an offer that needs no trial. Resolves to whether it did. */
   async #adopt({ version, model }: ModelManifest): Promise<boolean> {
     const { store, contract } = this.#options
     const now = { ...this.#record, highest: version, isPending: false, refused: null }
@@ -505,7 +399,7 @@ export class FleetModels {
     }
     let model: ModelFile
     try {
-      model = modelOf(bytes, sha256, contract)
+      model = fleetModelOf(bytes, sha256, contract)
     } catch (error) {
       if (!(error instanceof OddFlowError)) throw error
       return this.#refuse(version, error.message)
@@ -514,7 +408,7 @@ export class FleetModels {
     if (blind !== null) return this.#refuse(version, blind)
     await store.writeModel(sha256, bytes)
     await this.#change({ ...this.#record, highest: version, isPending: true, refused: null }, this.#inUse)
-    // no flow comes between these and the first that the trial counts
+    // no flow comes between the kept ones and the first of the trial
     const rows = this.#kept.rows()
     this.#trial = {
       version,
@@ -564,9 +458,42 @@ function readOffers(
   return { newest, problem: problems[0] ?? null }
 }
 
-/** Bad at any time; good after the stated time. Neither before enough flows. */
+/** Bad at any time, good after the stated time; neither before there are enough flows. */
 function verdictOn({ flows, falseAlarms, seconds, shadowSeconds }: Trial): 'wait' | 'bad' | 'good' {
   if (flows < LEAST_JUDGED_FLOWS) return 'wait'
   if (falseAlarms > MOST_FALSE_ALARMS * flows) return 'bad'
   return seconds >= shadowSeconds ? 'good' : 'wait'
+}
+
+interface FleetUse {
+  readonly decider: Pick<Decider, 'row'>
+  readonly replaceGiven: (next: GivenModels) => void
+  readonly tell: (summary: string) => void
+}
+
+/** null without models of a fleet. Throws FileError for an invalid key. */
+export function openFleetModels(
+  settings: Settings,
+  { clock, log, stop }: OpeningEnvironment,
+  given: GivenModels,
+  fleet: KeptFleet | null,
+  { decider, replaceGiven, tell }: FleetUse,
+): FleetModels | null {
+  const output = fleetOutput(settings.outputs)
+  const { base } = given
+  if (fleet === null || output === null || base === null || settings.modelKey === null) return null
+  return new FleetModels({
+    ...fleet,
+    gateway: gatewayName(output, hostname()),
+    group: output.group ?? null,
+    publicKey: readPublicKey(settings.modelKey),
+    row: decider.row,
+    configured: base,
+    contract: given.contract,
+    use: (model) => replaceGiven({ ...given, base: model }),
+    selfTest: (model) => missedAttacks(model, settings, clock, stop),
+    wallMicros: clock.wallMicros,
+    log,
+    tell,
+  })
 }

@@ -18,14 +18,16 @@ import {
   type MadeAttackName,
   type MadeHost,
   type MadeSite,
+  type ModelFile,
   type Network,
 } from '@oddflow/program'
 import { createAlertPipeline } from '../alerts/alert-pipeline.js'
-import type { AlertExplainer } from '../alerts/eve.js'
+import { type AlertExplainer, createAlertExplainer } from '../alerts/eve.js'
 import { createSuppression } from '../alerts/suppress.js'
+import { modelThresholds } from '../budget/thresholds.js'
 import type { Clock } from '../input/clocks.js'
 import { createLossHistory } from './conditions.js'
-import type { Decider } from './counters.js'
+import { createModelDecider, type Decider } from './counters.js'
 import { createWatcher, type Watcher } from './watcher.js'
 
 export interface SelfTestOptions {
@@ -370,4 +372,28 @@ function uniqueLocal(end: number): Uint8Array {
   address[0] = 0xfd
   address[15] = end
   return address
+}
+
+/** Tests a model with synthetic attacks: why it is unusable; null if it flags one, or on a stop. */
+export async function missedAttacks(
+  { saved, sha256 }: ModelFile,
+  settings: { readonly localNetworks: readonly Network[]; readonly dropDuplicates: boolean },
+  clock: Pick<Clock, 'sleep'>,
+  stop: AbortSignal,
+): Promise<string | null> {
+  const { localNetworks, dropDuplicates } = settings
+  const test = new SelfTest({
+    decider: createModelDecider(saved, sha256.slice(0, 16), modelThresholds(saved), localNetworks),
+    explain: createAlertExplainer(saved),
+    localNetworks,
+    dropDuplicates,
+    watched: () => null,
+    clock,
+    stop,
+    onResult: () => undefined,
+    onBlind: () => undefined,
+  })
+  await test.round()
+  if (stop.aborted || test.counts.flagged > 0) return null
+  return 'notices no synthetic attack of any kind (the self-test)'
 }

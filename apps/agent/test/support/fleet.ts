@@ -10,10 +10,11 @@ import {
   signManifest,
 } from '@oddflow/program'
 import { type FileSystem, nodeFileSystem } from '../../src/files/file-system.js'
-import { createFleetModelStore, FleetModels, readKeptFleetModel } from '../../src/fleet/fleet-models.js'
-import { missedAttacks } from '../../src/fleet/open-fleet-models.js'
+import { createFleetModelStore, readKeptFleetModel } from '../../src/fleet/fleet-model-store.js'
+import { FleetModels } from '../../src/fleet/fleet-models.js'
 import { createJudgingModel } from '../../src/models/judging.js'
 import { trainRows } from '../../src/models/train.js'
+import { missedAttacks } from '../../src/pipeline/self-test.js'
 import { hastyClock } from './hasty-clock.js'
 import { keepingLog } from './keeping-log.js'
 import { iatSizeContract, summaries, wanderingRows, wholeFlows } from './rows.js'
