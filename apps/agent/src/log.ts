@@ -1,8 +1,8 @@
 /**
- * Messages: one line each on standard error, with control characters shown.
+ * Log messages: one line each on standard error, with control characters escaped.
  *
- * A journal adds the time, and takes a line's priority from its prefix (sd-daemon(3)): `<3>` error, `<4>` warning,
- * `<6>` information. Only a journal gets it: systemd names the device and inode of the journal's own stream.
+ * If standard error is the journal, each line has a prefix with its priority (sd-daemon(3)): `<3>` error, `<4>` warning, `<6>`
+ * information. systemd sets JOURNAL_STREAM to the device and inode of the journal's stream.
  */
 import { fstatSync } from 'node:fs'
 import { printable } from '@oddflow/program'
@@ -26,7 +26,7 @@ function write(priority: number, message: string): void {
   process.stderr.write(`${isJournal ? `<${priority}>` : ''}oddflow-agent: ${printable(message)}\n`)
 }
 
-/** @param stream - "DEVICE:INODE", as systemd sets it; standard error may go elsewhere by now. */
+/** @param stream - "DEVICE:INODE"; standard error may be redirected since. */
 function goesToJournal(stream: string | undefined): boolean {
   if (stream === undefined) return false
   try {

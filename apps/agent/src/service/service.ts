@@ -2,16 +2,14 @@ import { execFile } from 'node:child_process'
 import type { Clock } from '../input/clocks.js'
 import type { Log } from '../log.js'
 
-/**
- * Notifies systemd that the agent is ready, reloads, stops, and is alive (sd_notify(3)), by the program systemd-notify: Node has no
- * function for datagram sockets. The watchdog is fed only as long as `isStuck` says no.
- */
-
 export type ServiceNotifier = NonNullable<ReturnType<typeof serviceNotifier>>
 
 const PATIENCE_MILLIS = 5000
 
-/** null where no service manager wants to be told. */
+/**
+ * Notifies systemd that the agent is ready, reloads, stops, and is alive (sd_notify(3)), by the program systemd-notify, because Node has
+ * no Unix datagram sockets. null without a service manager.
+ */
 export function serviceNotifier(
   environment: Readonly<Record<string, string | undefined>>,
   pid: number,
@@ -39,11 +37,11 @@ export function serviceNotifier(
   }
   return {
     ready: () => tell('READY=1', 'STATUS=watching'),
-    /** The settings are read again; `ready` follows. */
+    /** Before the settings are read again; `ready` follows. */
     reloading: () =>
       tell('RELOADING=1', `MONOTONIC_USEC=${Math.round(Number(process.hrtime.bigint() / 1000n))}`),
     stopping: () => tell('STOPPING=1', 'STATUS=flushing open flows'),
-    /** Feeds the watchdog, where there is one, unless the pipeline is stuck. Returns what ends it. */
+    /** Feeds the watchdog, if there is one, unless the pipeline is stuck. Returns a function that stops it. */
     feed(isStuck: (patienceMillis: number) => boolean): () => void {
       if (!isWatched) return () => undefined
       let wasStuck = false
@@ -54,15 +52,12 @@ export function serviceNotifier(
         if (!stuck) tell('WATCHDOG=1')
       })
     },
-    /** Resolves when all that was to be told has been. */
+    /** Resolves when all notifications are sent. */
     told: (): Promise<void> => telling,
   }
 }
 
-/**
- * Whether started work has ended. Waiting for a packet is no work: a network may be silent. A batch that waits for a disk that
- * neither writes nor fails is work that does not end.
- */
+/** Whether work takes too long, such as a batch that waits for a hanging disk. Waiting for packets is no work. */
 export function createProgress(monotonicMillis: () => number) {
   let beganMillis: number | null = null
   return {
@@ -80,23 +75,16 @@ export function createProgress(monotonicMillis: () => number) {
 }
 
 /**
- * SIGHUP asks for files to be opened again. It ends a program without a handler, so one is there before anything else is loaded (main.ts
- * imports this first), where the command is `run`. A signal that comes before `listen` is remembered.
+ * SIGHUP asks the agent to reopen files. It ends a process without a handler, so main.ts imports this first, and the command `run` has a
+ * handler before anything else is loaded. A signal before `listen` is remembered.
  */
-interface HangUps {
-  /** Calls `listener` at each from now on, and at once where there has been one. */
-  listen(listener: () => void): void
-}
-
-interface Signals {
-  on(signal: 'SIGHUP', listener: () => void): unknown
-}
-
-/** @param argv - as process.argv has it. */
-export function catchSighups(argv: readonly string[], signals: Signals): HangUps {
+export function catchSighups(
+  argv: readonly string[],
+  signals: { on(signal: 'SIGHUP', listener: () => void): unknown },
+) {
   let listener: (() => void) | null = null
   let isRemembered = false
-  // at a terminal that goes away the other commands end, as every program does
+  // the other commands end with their terminal
   if (argv[2] === 'run') {
     signals.on('SIGHUP', () => {
       if (listener === null) isRemembered = true
@@ -104,7 +92,8 @@ export function catchSighups(argv: readonly string[], signals: Signals): HangUps
     })
   }
   return {
-    listen(next) {
+    /** Calls `next` at each signal from now on, and at once for a remembered one. */
+    listen(next: () => void): void {
       listener = next
       if (isRemembered) next()
       isRemembered = false

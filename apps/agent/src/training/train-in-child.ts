@@ -1,8 +1,6 @@
 /**
- * A training, an update, or an update by an answer, in a separate process, within a time and a heap: packets are taken meanwhile, and
- * its memory goes with the process. The caller starts one at a time.
- *
- * A process and not a thread, because Node 20 can abort the whole process when a thread ends.
+ * Runs a training, an update, or a search for detection limits in a separate process, with limits on time and heap. Its memory is freed
+ * with the process. The caller starts one at a time. A thread would not do: Node 20 can abort the whole process when a thread ends.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -14,12 +12,12 @@ import type { TrainedRows, TrainingJob } from '../models/train.js'
 import type { LearningJob, LearntRows } from '../models/update.js'
 import type { Noticed } from '../page/api.js'
 
-/** Old space of the heap; the numbers lie outside it, and are bounded by the rows (memory-plan.ts). */
+/** Old space of the heap. Numbers lie outside it and are limited by the rows (memory-plan.ts). */
 const HEAP_MEBIBYTES = 32
-/** The last words of a process that dies. */
+/** Size of the kept end of the process's standard error. */
 const LAST_WORDS = 4096
 
-/** What the process sends. */
+/** The message from the process. */
 export type TrainingAnswer<Result> = { readonly result: Result } | { readonly error: string }
 
 /** Rejects with an OddFlowError that says why there is no result. */
@@ -53,12 +51,12 @@ async function inChild<Result>(
   try {
     const ending = await new Promise<string>((resolve, reject) => {
       child.once('error', (error) => {
-        // a signal or a message that could not be sent comes here as well: the end says why
+        // a failed signal or message is an error too; the exit says why
         if (child.pid === undefined) reject(notStarted(error))
       })
       child.once('exit', () => guard?.kill('SIGKILL'))
       child.once('close', (code, name) => resolve(name === null ? `exit code ${code}` : `signal ${name}`))
-      // a failure is an end of the process, which is seen
+      // a failure ends the process
       child.send(job, () => undefined)
     })
     const said = answer as TrainingAnswer<Result> | null
@@ -82,7 +80,7 @@ async function inChild<Result>(
 function startChild(): ChildProcess {
   try {
     return fork(fileURLToPath(new URL('./training-child.js', import.meta.url)), {
-      // typed arrays go over as they are
+      // keeps typed arrays
       serialization: 'advanced',
       execArgv: [`--max-old-space-size=${HEAP_MEBIBYTES}`, '--max-semi-space-size=2', '--optimize-for-size'],
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],

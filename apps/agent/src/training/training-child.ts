@@ -1,4 +1,4 @@
-/** The process that trains, learns on, updates by an answer, and finds what a model would notice: one job, then it ends, and its memory with it. */
+/** The process that runs one job: a training, an update, an update by an answer, or a search for detection limits. */
 import process from 'node:process'
 import { type AcceptedRows, type AcceptJob, acceptRows } from '../models/accept-rows.js'
 import { type NoticeJob, noticedBy } from '../models/noticed.js'
