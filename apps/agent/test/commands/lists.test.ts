@@ -109,7 +109,7 @@ describe('the state folder', () => {
 })
 
 describe('of a running agent', () => {
-  it('devices list tells how a proof is, and that one is broken', () =>
+  it('devices list shows the state of a proof, and a broken one', () =>
     running(broken, async (state) => {
       await listDevices({ state, format: 'text' })
       expect(said).toContain(
@@ -118,7 +118,7 @@ describe('of a running agent', () => {
       expect(told).toBe('')
     }))
 
-  it('devices list tells of a proof that is open how many flows it takes', async () => {
+  it('devices list says how many flows an open proof needs', async () => {
     const proving = { state: 'open', flows: 12, needed: 200, novel: 1 } as const
     const report = { ...broken, proving, keepsPromise: false, refused: null }
     await running(report, (state) => listDevices({ state, format: 'text' }))
@@ -181,7 +181,7 @@ describe('of a state folder alone', () => {
     expect(process.exitCode).toBe(1)
   })
 
-  it('tells the contacts of a device, of a running agent and of the folder', async () => {
+  it('lists the contacts of a device, of a running agent and of the folder', async () => {
     const usual = [{ peer: '192.0.2.0/24', service: 'tcp port 443', isIncoming: false, flows: 9 }]
     const state = temporaryFolder()
     await writeKnownDevices(nodeFileSystem, state, [device({ usual })])
@@ -208,7 +208,7 @@ describe('of a state folder alone', () => {
     expect(rows.map((row) => row.slice(at).split(/ {2,}/)[0])).toEqual(['25 h', '20 min', '1 s'])
   })
 
-  it('names what names a device where none is given, and in the help', async () => {
+  it('says what names a device, in the error without one and in the help', async () => {
     await expect(actOnDevices('pause', [], { state: temporaryFolder() })).rejects.toThrow(
       'devices pause: give the MAC address of a device; "oddflow-agent devices list" prints it',
     )
@@ -226,7 +226,7 @@ describe('of a state folder alone', () => {
     expect(said).toBe(`no device is ready\n${key}: is watched\n`)
   })
 
-  it('devices list tells of kept models, and promises nothing of one whose proof had not ended', async () => {
+  it('devices list shows saved models, and promises nothing for one without a finished proof', async () => {
     const state = temporaryFolder()
     await writeKnownDevices(nodeFileSystem, state, [device()])
     const store = new ModelStore(nodeFileSystem, state, (owner) => scopeFileName('device', owner))

@@ -65,7 +65,7 @@ function newFolder(): string {
 
 describe.each(Object.entries(readers))('a damaged %s', (name, read) => {
   it.each(['', '{"a":', '{a":1}', 'null', '[]', '7', '{"version":1}'])(
-    'of %j is told of, kept aside, and begun anew',
+    'of %j is reported, renamed, and started empty',
     async (text) => {
       const folder = newFolder()
       const path = join(folder, name)
@@ -212,7 +212,7 @@ describe('a state file and its copy', () => {
     }
   })
 
-  it('nothing is made of what is no state of ours, however much it is', async () => {
+  it('a foreign file of any size is no state', async () => {
     const path = await written()
     writeFileSync(path, '['.repeat(4_000_000))
     const parse = vi.spyOn(JSON, 'parse')

@@ -36,7 +36,7 @@ it('writes what changed, now and then, at once where it is due, and at the end',
   expect(written).toEqual([1, 2, 3])
 })
 
-it('tells of a failure once, writes again, and tells when it is over', async () => {
+it('logs a failure once, retries, and logs the end of the failure', async () => {
   let isFull = true
   const { keeper, state, lines } = keeping(() => {
     if (isFull) throw new Error('names.json: the disk is full')

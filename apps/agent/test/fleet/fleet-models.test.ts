@@ -144,7 +144,7 @@ describe('a bad model', () => {
     expect([own.used(), own.fleet.warnings()]).toEqual([short(models.good), []])
   })
 
-  it('is refused with its reason while the one before it still proves itself, and that goes on', async () => {
+  it('is refused with its reason while the previous one still proves itself, and that proof continues', async () => {
     const own = await gateway()
     await own.flow(150)
     await own.offered(offerOf(7, models.good))

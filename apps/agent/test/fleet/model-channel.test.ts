@@ -112,7 +112,7 @@ describe.runIf(hasNatsServer)('models over a server', () => {
         fleetModels: own.fleet,
       },
     )
-    // nobody has set the server up yet
+    // the server is not set up yet
     await expect.poll(() => log.lines.join(), { timeout: 20_000 }).toContain('cannot receive fleet models')
     const manager = await jetstreamManager(admin)
     await manager.streams.add({

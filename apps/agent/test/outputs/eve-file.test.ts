@@ -125,7 +125,7 @@ describe('an EVE file', () => {
     await file.close()
   })
 
-  it('keeps what is no line of ours', async () => {
+  it('keeps lines of other programs', async () => {
     const path = newPath()
     const foreign = 'x'.repeat(200_000)
     writeFileSync(path, foreign)
@@ -142,7 +142,7 @@ describe('an EVE file', () => {
     await file.deliver(batch('first'), never)
     faults.fails = (_, kind) => kind === 'write'
     await expect(file.deliver(batch('second', 'third'), never)).rejects.toMatchObject({ code: 'ENOSPC' })
-    // at once: whoever reads the file may not wait for the next alert
+    // at once: a reader of the file need not wait for the next alert
     expect(readFileSync(path, 'utf8')).toBe('first\n')
     faults.fails = () => false
     await file.deliver(batch('second', 'third'), never)
@@ -200,7 +200,7 @@ describe('an EVE file', () => {
     }
   })
 
-  it('is opened anew after log rotation', async () => {
+  it('is reopened after log rotation', async () => {
     const path = newPath()
     const file = await openEveFile(nodeFileSystem, path)
     await file.deliver(batch('old'), never)

@@ -38,7 +38,7 @@ describe('people get', () => {
     expect(messageOf(gathered)).toBeNull()
   })
 
-  it('of the facts and reasons those that the sentence does not have', () => {
+  it('the facts and reasons that the summary lacks', () => {
     const { facts } = sampleIncident()
     const [fact] = facts as [(typeof facts)[number]]
     const message = messageOf(
@@ -94,7 +94,7 @@ describe('people get', () => {
   })
 })
 
-it('a batch that failed midway goes on with the message that failed', async () => {
+it('a batch that failed midway continues with the failed message', async () => {
   const lines = [1, 2, 3].map((reports) => incidentLine({ reports }))
   const sent: string[] = []
   let fails = true

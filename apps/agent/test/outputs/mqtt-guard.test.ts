@@ -1,4 +1,4 @@
-/** A broker that sends what nobody asked for: it is left at the first bytes, and nothing of it is gathered. */
+/** A broker that sends unrequested packets: the connection ends at their first bytes. */
 
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import fc from 'fast-check'

@@ -125,7 +125,7 @@ describe('a broker', () => {
       await delivery.stop()
       await subscriber.until((messages) => statusIn(messages).length >= 2)
       expect(statusIn(subscriber.messages)).toEqual(['online', 'offline'])
-      // retained: whoever comes later is told
+      // retained for later subscribers
       const later = await subscribe(port, ['-W', '5'])
       await later.until((messages) => messages.length >= 4)
       await later.stop()
@@ -289,7 +289,7 @@ describe('a broker that denies', () => {
     expect(connections.versions).toEqual([5, 5, 5])
   })
 
-  it('MQTT 5 is spoken to in 3.1.1, and what that means is told', async () => {
+  it('MQTT 5 gets 3.1.1, and the log says what that means', async () => {
     const told = keepingLog()
     const connections = await countingBroker((_, version) =>
       Buffer.from(version === 5 ? [0x20, 2, 0, 1] : [0x20, 2, 0, 0]),

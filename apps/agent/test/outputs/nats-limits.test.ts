@@ -1,4 +1,4 @@
-/** A server that sends without end: the connection is closed after little, the reason is told, and the next one is tried. */
+/** A server that sends without end: the agent closes the connection early, logs the reason, and reconnects. */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { NodeTransport } from '@nats-io/transport-node/lib/node_transport.js'
 import { limitNatsTransport } from '@oddflow/program'

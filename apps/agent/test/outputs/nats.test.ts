@@ -242,7 +242,7 @@ describe.runIf(hasNatsServer)('an output of kind nats', () => {
     await out.close()
   }, 60_000)
 
-  it('says what is wrong: no login, no server, no TLS, no stream, an event that is too long', async () => {
+  it('reports the error: no login, no server, no TLS, no stream, an event that is too long', async () => {
     const nobody = await output({ seedFile: undefined })
     await expect(nobody.deliver(batch(lineOf('x')), signal)).rejects.toThrow(/uthorization|uthentication/)
     const away = await output({ url: 'nats://127.0.0.1:1' })

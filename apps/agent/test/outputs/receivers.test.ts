@@ -248,7 +248,7 @@ describe('a configuration', () => {
     }).toThrow(says)
   })
 
-  it('whose file of a URL holds another thing names the file, and not what is in it', async () => {
+  it('with an invalid URL file names the file, and quotes nothing of it', async () => {
     for (const held of ['http://192.0.2.1/secret', 'secret', 'ftp://secret/']) {
       const { answer } = await deliveredWith(held)
       expect(String(answer)).toMatch(/other: expected a URL of https in its first line/)

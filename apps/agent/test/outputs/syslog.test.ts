@@ -74,7 +74,7 @@ describe('over UDP', () => {
     for (const [i, message] of got.entries()) check(message, lines[i], 28)
   })
 
-  it('to nobody is no failure: it has no answer', async () => {
+  it('without a receiver is no failure, because UDP has no answer', async () => {
     const output = createSyslog(settings({ port: 9 }))
     for (let i = 0; i < 3; i++) await output.deliver({ first: 0, lines }, never)
     await output.close()
@@ -213,7 +213,7 @@ describe('over TCP', () => {
     )
   })
 
-  it('to nobody is a failure, and ends with the agent', async () => {
+  it('without a receiver is a failure, and ends with the agent', async () => {
     const output = createSyslog(settings({ protocol: 'tcp', port: 9 }))
     await expect(output.deliver({ first: 0, lines }, never)).rejects.toThrow(/ECONNREFUSED/)
     const stopped = new AbortController()

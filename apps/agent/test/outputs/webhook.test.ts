@@ -23,7 +23,7 @@ interface Seen {
   readonly body: string
 }
 
-/** A server that answers as it is told, in turn; the last answer is for all further ones. */
+/** A server that gives these answers in turn; the last one is repeated. */
 async function serving(
   answers: readonly ((response: ServerResponse) => void)[],
   work: (url: string, seen: Seen[]) => Promise<void>,
@@ -128,7 +128,7 @@ describe('a webhook', () => {
     })
   })
 
-  it('names the file of a token that is none, and not what is in it', async () => {
+  it('names the file of an invalid token, and quotes nothing of it', async () => {
     const tokenFile = join(folder, 'bad')
     for (const text of ['', 'two words of a secret\n', 's\u0000cret']) {
       writeFileSync(tokenFile, text)

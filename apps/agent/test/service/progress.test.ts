@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createProgress } from '../../src/service/service.js'
 
-it('progress is stuck while work goes on for too long, and not while there is none', async () => {
+it('progress is stuck while work takes too long, and not without work', async () => {
   let now = 0
   const progress = createProgress(() => now)
   now = 1e9

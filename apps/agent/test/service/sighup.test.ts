@@ -1,9 +1,9 @@
-/** A SIGHUP is heard from the first moment, and one that came early as soon as somebody listens. */
+/** A SIGHUP is caught from the start; an early one is passed on to the first listener. */
 import { EventEmitter } from 'node:events'
 import { expect, it } from 'vitest'
 import { catchSighups } from '../../src/service/service.js'
 
-it('remembers one that came before, and tells of each after', () => {
+it('remembers an early signal, and passes on each later one', () => {
   const signals = new EventEmitter()
   const sighups = catchSighups(['node', 'main.js', 'run'], signals)
   signals.emit('SIGHUP')
@@ -16,7 +16,7 @@ it('remembers one that came before, and tells of each after', () => {
   expect(heard).toBe(3)
 })
 
-it('tells of none that did not come', () => {
+it('passes on nothing without a signal', () => {
   const signals = new EventEmitter()
   let heard = 0
   catchSighups(['node', 'main.js', 'run'], signals).listen(() => heard++)

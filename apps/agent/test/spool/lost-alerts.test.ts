@@ -1,4 +1,4 @@
-/** Alerts that a disk did not take: refused ones are told of in stretches, pending ones are counted as lost at the end. */
+/** Alerts that were not written: refused ones are logged in series, pending ones are counted as lost at the end. */
 import { expect, it } from 'vitest'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import { createRefusals, openSpool } from '../../src/spool/spool.js'
@@ -59,7 +59,7 @@ it('a disk that fails for a moment as the log is closed loses nothing', async ()
   expect(spool).toMatchObject({ acknowledged: 9, lost: 0, refused: 0 })
 })
 
-it('refusals are told of as often as there are stretches, however they alternate with what is taken', () => {
+it('refusals are logged once per series, however they alternate with accepted alerts', () => {
   const { lines, ...log } = keepingLog()
   let now = 0
   const refusals = createRefusals('state', () => now, log)

@@ -147,7 +147,7 @@ describe('a sound disk', () => {
     await later.close()
   })
 
-  it('counts as dropped, or delivers, never both, when the bound takes what is in hand', async () => {
+  it('counts an alert as dropped or delivers it, never both, when the limit removes the batch in hand', async () => {
     const { log, append } = await open(newFolder(), nodeFileSystem, 64 * 1024)
     const reader = await log.reader('eve')
     append('in hand', 500)
@@ -290,7 +290,7 @@ describe('a disk that fails while outputs work', () => {
 })
 
 describe('damage', () => {
-  it('of lines that somebody made with their checksums costs these lines, counted, and holds up no output', async () => {
+  it('of forged lines with valid checksums loses only these lines, counted, and blocks no output', async () => {
     const folder = newFolder()
     const { log } = await open(folder)
     const reader = await log.reader('eve')
@@ -449,7 +449,7 @@ describe('damage', () => {
     }
   })
 
-  it('of a segment that grew beyond all bounds costs no other alert, and no memory for what is none', async () => {
+  it('of a segment that grew beyond all bounds loses no other alert, and takes no memory for the rest', async () => {
     const { folder, names, segments } = await damageable()
     for (const [which, path] of segments.entries()) {
       const copy = newFolder()

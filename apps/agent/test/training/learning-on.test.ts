@@ -127,7 +127,7 @@ describe('a model that learns on', () => {
     expect(verdictOn(room, 1200)).toMatchObject({ novel: true, shadow: { novel: true } })
   })
 
-  it('is not taught by a flood: a device has so many rows an hour, and what is novel is never learnt', async () => {
+  it('does not learn from a flood: rows per hour are limited, and novel rows are never learned', async () => {
     const rows = createOnlineRows({ dimension: 2, everyRows: 100, rowsPerHour: 10, maximumDevices: 4 })
     for (let i = 0; i < 10_000; i++) rows.add(KEY, KEY, Float64Array.of(i, i), START + i)
     expect(rows.overBudget).toBe(9990)
@@ -143,7 +143,7 @@ describe('a model that learns on', () => {
     expect(room.report().learning?.rows.learnt).toBe(0)
   })
 
-  it('is led only so far by one who moves as slowly as he must: what the trained one finds novel is not learnt', async () => {
+  it('follows a slow drift only so far: rows that the trained model finds novel are not learned', async () => {
     const { room, device } = await watching()
     await show(room, device, 3000, (i) => i / 4)
     expect(room.report().learning?.rows.disregarded).toBeGreaterThan(1000)
@@ -187,7 +187,7 @@ describe('a model that learns on', () => {
     expect(again.room.scopeReport(KEY)?.model).not.toBe(learnt?.model)
   })
 
-  it('goes on after a restart as if nothing had been, and keeps two files', async () => {
+  it('continues after a restart, and keeps two files', async () => {
     const { room, device, folder } = await watching()
     await show(room, device, 3 * EVERY)
     const copy = temporaryFolder()

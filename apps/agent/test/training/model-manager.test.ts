@@ -79,7 +79,7 @@ async function gateway(
 /** Of a flow a minute, one in a hundred. */
 const onePercent = { falseAlertsPerDay: 14.6, per: 'device', calibration: null, calibrateHours: 24 } as const
 
-/** So many flows of a device, a minute apart, or so many. */
+/** Flows of a device, a minute apart by default. */
 function show(room: ModelManager, device: Device, flows: number, change = 0, minutes = 1): void {
   const n = Number.parseInt(device.key.slice(-2), 16)
   const rows = wanderingRows(flows, 5, createRng(1000 * n + device.flows))
@@ -206,7 +206,7 @@ describe('a manager of models', () => {
     expect(verdictOn(room, 1, 80).model).toBe(model)
   })
 
-  it('goes on after a restart: rows, then models, with the same scores', async () => {
+  it('continues after a restart: rows, then models, with the same scores', async () => {
     const first = await gateway()
     const a = device(1)
     show(first.room, a, 70)
@@ -225,7 +225,7 @@ describe('a manager of models', () => {
     expect(readdirSync(join(first.folder, 'models')).some((name) => name.endsWith('.rows'))).toBe(false)
   })
 
-  it('learns anew when told to, judges by the old model meanwhile, and goes back on a word', async () => {
+  it('relearns on request, judges by the old model meanwhile, and rolls back on request', async () => {
     const { room, folder } = await gateway()
     const a = device(1)
     show(room, a, 110)
@@ -507,7 +507,7 @@ describe('a manager of models', () => {
     expect(room.scopeReport(a.key)?.proving?.state).not.toBe('open')
   })
 
-  it('goes on with its proof after a restart', async () => {
+  it('continues its proof after a restart', async () => {
     const first = await gateway(temporaryFolder(), { budget: onePercent })
     const a = device(1)
     show(first.room, a, 200)
@@ -519,7 +519,7 @@ describe('a manager of models', () => {
     expect(second.room.scopeReport(a.key)?.proving?.flows).toBe(120)
   })
 
-  it('learns until its rows keep what is asked for, and says how many that takes', async () => {
+  it('learns until its rows keep the requested rate, and says how many it needs', async () => {
     const { room } = await gateway(temporaryFolder(), { budget: onePercent })
     const a = device(1)
     show(room, a, 190)
@@ -722,7 +722,7 @@ describe('a damaged model of a watched device', () => {
     },
   )
 
-  it('is judged by the model of all meanwhile, where there is one, and is learnt again all the same', async () => {
+  it('is judged by the base model meanwhile, if there is one, and is relearned', async () => {
     const { room, folder, a } = await watched(false)
     const base = { saved: decodeModelFile(readFileSync(modelFiles(folder, room)[0])), sha256: 'b'.repeat(64) }
     garble(modelFiles(folder, room)[0], 4000)
@@ -753,7 +753,7 @@ describe('a damaged model of a watched device', () => {
     expect(given.room.rarity({ score: 0, model: 'd'.repeat(16) })).not.toBeNull()
   })
 
-  it('whichever byte of whichever file it is: the device is judged, or it is reported and learnt again', async () => {
+  it('in any byte of any file: the device is judged, or reported and relearned', async () => {
     const { folder, a } = await watched(true)
     const names = readdirSync(join(folder, 'models'))
     expect(names.map((name) => name.replace(/-[0-9a-f]{16}\./, '.')).sort()).toEqual([
@@ -785,7 +785,7 @@ describe('a damaged model of a watched device', () => {
     }
   })
 
-  it('with a damaged record, and a damaged copy of it, is learnt again', async () => {
+  it('with a damaged record and a damaged copy is relearned', async () => {
     const { folder, a } = await watched(false)
     const record = join(folder, 'models', 'device-02-00-00-00-00-01.json')
     writeFileSync(record, '{')
@@ -809,7 +809,7 @@ describe('a damaged model of a watched device', () => {
   })
 })
 
-it('a watched device that never had a model is learnt, and not judged meanwhile', async () => {
+it('a watched device that never had a model is learned, and not judged meanwhile', async () => {
   const { room } = await gateway()
   const a = device(1)
   a.state = 'watching'
@@ -894,7 +894,7 @@ describe('a device of few flows', () => {
     return { first, a }
   }
 
-  it('goes on tightening after a restart', async () => {
+  it('continues tightening after a restart', async () => {
     const { first, a } = await tightening()
     const second = await gateway(first.folder, quiet, [a])
     expect(second.room.scopeReport(a.key)).toMatchObject({ rows: 35, modelRows: 30 })
@@ -975,7 +975,7 @@ describe('a device of few flows', () => {
     expect(room.warnings()).toEqual([])
   })
 
-  it('learns anew from nothing when it is told to while its promise is being tightened', async () => {
+  it('relearns from nothing on request while its promise is being tightened', async () => {
     const { room } = await gateway(temporaryFolder(), quiet)
     const a = device(1)
     show(room, a, 30, 0, EVERY)
@@ -1001,7 +1001,7 @@ describe('a device of few flows', () => {
   })
 })
 
-it('a promise is told in words, by what a device has shown so far', () => {
+it('a promise is described in words, by the flows of the device so far', () => {
   const HOUR = 60 * MINUTE
   const told = (flows: number, hours: number, falseAlarmShare: number | null): string =>
     alarmsText({ flows, learningSinceMicros: 0, lastSeenMicros: hours * HOUR }, { falseAlarmShare })

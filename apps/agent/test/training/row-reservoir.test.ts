@@ -39,7 +39,7 @@ describe('a reservoir of rows', () => {
     expect(Math.abs(sum / 10_000 - 249.5)).toBeLessThan(6)
   })
 
-  it('gives up the rows of flows between two addresses in a time, and goes on with the others in order', () => {
+  it('removes the rows of flows between two addresses in a time, and keeps the others in order', () => {
     const reservoir = filled(20)
     expect(reservoir.removeFlows(new Set([0, 2, 7]), 2000, 15_000)).toBe(6)
     expect(reservoir.removeFlows(new Set([0, 2, 7]), 2000, 15_000)).toBe(0)
@@ -66,7 +66,7 @@ describe('a reservoir of rows', () => {
     expect(filled(1).bytes).toBeLessThan(reservoirBytes(shape))
   })
 
-  it('goes on after a restart as if nothing had been', () => {
+  it('continues after a restart as without one', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 200 }), fc.integer({ min: 0, max: 200 }), (before, after) => {
         const first = filled(before)

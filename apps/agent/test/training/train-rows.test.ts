@@ -123,7 +123,7 @@ describe('training of rows of whole flows', () => {
     return { ...trained, saved: decodeModelFile(trained.file) }
   }
 
-  it('gives an ensemble of as few rows as its promise takes, which finds what is of another kind', () => {
+  it('gives an ensemble of the fewest rows for its promise, which flags rows of another kind', () => {
     const { saved, unsettledShare } = learn(summaries(rowsToLearn(wholeFlows, 0.01), 1))
     expect(saved).toMatchObject({
       contract: wholeFlows,
