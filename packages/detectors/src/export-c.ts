@@ -10,9 +10,10 @@
 import { ArgumentError, columnLabel, featureColumns, type Matrix } from '@oddflow/core'
 import type { SurpriseCurve } from './calibration/held-out.js'
 import type { MemberName } from './detector.js'
-import { writeHistograms } from './detectors/hbos.js'
 import { type EnsembleMember, LARGEST_STANDARDISED } from './ensemble/ensemble-part.js'
-import { FOREIGN_DISTANCE, LEAST_BIN_WIDTH, runsOf, viewWeights } from './ensemble/members.js'
+import { writeHbosMember } from './ensemble/hbos-member.js'
+import { viewWeights } from './ensemble/members.js'
+import { writeNearestMember } from './ensemble/nearest-member.js'
 import { CWriter, double } from './export-c/c-text.js'
 import type { DetectorModel, EnsembleModel } from './model.js'
 import type { SavedModel } from './model-file/saved-model.js'
@@ -174,47 +175,11 @@ const columnOf = ({ rows, cols, data }: Matrix, column: number): Float64Array =>
 
 const cName = (name: string): string => name.replaceAll('-', '_')
 
-/** C texts of a member's views of the standardised row x. */
+/** C texts of a member's views of the standardized row x. */
 function writeMember(c: CWriter, member: EnsembleMember, width: number, hasServices: boolean): string[] {
+  if (member.name === 'nearest') return writeNearestMember(c, member, width, hasServices)
+  if (member.name === 'hbos') return writeHbosMember(c, member, hasServices)
   const prefix = `${cName(member.name)}_`
-  if (member.name === 'nearest') {
-    const { landmarks, categories } = member
-    c.need('distance')
-    const points = c.table(`${prefix}landmarks`, 'double', landmarks.data)
-    const all = `$distance(x, ${points}, ${landmarks.rows}, ${width})`
-    if (!hasServices) return [all]
-    const { names, starts } = runsOf(categories)
-    c.need('index_of')
-    const services = c.table(`${prefix}services`, 'double', names)
-    const firsts = c.table(`${prefix}service_starts`, 'int32_t', starts)
-    c.code(`static inline double $${prefix}view(const double *x, double service) {
-  const int run = $index_of(${services}, ${names.length}, service);
-  double distance;
-  if (run >= 0) {
-    return $distance(x, ${points} + ${firsts}[run] * ${width}, ${firsts}[run + 1] - ${firsts}[run], ${width});
-  }
-  distance = ${all} + ${double(FOREIGN_DISTANCE)};
-  return distance < DBL_MAX ? distance : DBL_MAX;
-}
-`)
-    return [`$${prefix}view(x, service)`]
-  }
-  if (member.name === 'hbos') {
-    const view = writeHistograms(c, member.histograms, LEAST_BIN_WIDTH, prefix)
-    const all = `${view}(x, 0)`
-    if (!hasServices) return [all]
-    if (member.own === null) return [all, all]
-    c.need('index_of')
-    const services = c.table(`${prefix}services`, 'double', member.own.categories)
-    const own = writeHistograms(c, member.own.histograms, LEAST_BIN_WIDTH, `${prefix}own_`)
-    c.code(`static inline double $${prefix}service_view(const double *x, double service) {
-  const int table = $index_of(${services}, ${member.own.categories.length}, service);
-  return table < 0 ? ${all} : ${own}(x, table);
-}
-`)
-    return [`$${prefix}service_view(x, service)`, all]
-  }
-  const { model } = member
-  writeScore(c, model, prefix)
+  writeScore(c, member.model, prefix)
   return [`0.0 - $${prefix}score_scaled(x)`]
 }

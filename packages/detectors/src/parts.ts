@@ -24,15 +24,15 @@ export {
 export { LOWEST_LOG_TAIL, logTail, MAXIMUM_KNOTS, sampleTailTable } from './calibration/tail-probability.js'
 export { drawSketch, kjlProjection, nystromProjection } from './embedding/embedding.js'
 export { createEmbeddingKernel, EMBEDDING_TILE_ROWS } from './embedding/embedding-kernel.js'
-export { type EnsembleMember, type MemberModel, standardise } from './ensemble/ensemble-part.js'
 export {
   countCategories,
-  createViews,
-  joinMember,
+  type EnsembleMember,
+  type MemberModel,
   type MemberTraining,
+  standardise,
   viewRows,
-  viewWeights,
-} from './ensemble/members.js'
+} from './ensemble/ensemble-part.js'
+export { createViews, joinMember, viewWeights } from './ensemble/members.js'
 export { type Fields, failField, fieldsAt, finiteAt, matrixAt, numbersAt, wholeAt } from './fields.js'
 export { type DiagonalMixture, typedMixtureCovariances } from './mixture/covariance-types.js'
 export { componentLogDensities, type LogDensitiesInto } from './mixture/gaussian-mixture.js'

@@ -6,7 +6,7 @@
  * odd flow cannot hide others. A row is compared with rows of its own service, the category column
  * (ensemble/members.ts).
  */
-import { createMatrix, type Matrix, plural } from '@oddflow/core'
+import { createMatrix, DataError, type Matrix, plural } from '@oddflow/core'
 import {
   checkSurpriseCurve,
   dealFolds,
@@ -21,28 +21,23 @@ import {
 import type { DetectorDefinition, FitContext, MemberName, ModelFact, ModelHead } from '../detector.js'
 import {
   checkStandardisation,
+  countCategories,
   type EnsembleMember,
   type EnsemblePart,
   fitStandardisation,
+  type MemberFit,
   type MemberModel,
+  type MemberTraining,
   standardise,
+  viewRows,
 } from '../ensemble/ensemble-part.js'
 import {
-  checkMember,
-  countCategories,
   createMemberFit,
   createViews,
   createWeightedViews,
-  decodeMember,
-  encodeMember,
-  isDataError,
   type MemberDetectors,
-  type MemberFit,
   type MemberFits,
-  type MemberTraining,
-  memberFacts,
-  memberNumbers,
-  viewRows,
+  memberKind,
   viewWeights,
 } from '../ensemble/members.js'
 import { type Fields, failField, fieldsAt } from '../fields.js'
@@ -157,7 +152,7 @@ export function ensembleOf(
           (sum, member) =>
             member.surprises.reduce(
               (all, { body }) => all + body.data.length + 1,
-              sum + memberNumbers(detectors, member),
+              sum + memberKind(detectors, member.name).spaceNumbers(member),
             ),
           0,
         ),
@@ -167,7 +162,7 @@ export function ensembleOf(
     facts({ ensemble: { members } }: EnsembleModel): ModelFact[] {
       return [
         { label: 'members', value: members.map(({ name }) => name).join(', ') },
-        ...members.flatMap((member) => memberFacts(detectors, member)),
+        ...members.flatMap((member) => memberKind(detectors, member.name).facts(member)),
       ]
     },
 
@@ -272,7 +267,7 @@ function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOut
           })
         } catch (error) {
           // rows of one input may teach too little although all rows suffice
-          if (!isDataError(error)) throw error
+          if (!(error instanceof DataError)) throw error
           failure = error
         }
       }
@@ -369,7 +364,7 @@ function encodeEnsemble(
   }
   for (const { surprises, ...model } of members) {
     const prefix = `ensemble.${model.name}.`
-    const parts = encodeMember(detectors, model as MemberModel, prefix)
+    const parts = memberKind(detectors, model.name).encode(model as MemberModel, prefix)
     metadata[model.name] = {
       meanExcess: surprises.map(({ meanExcess }) => meanExcess),
       ...parts.metadata,
@@ -396,7 +391,7 @@ function decodeEnsemble(detectors: MemberDetectors, file: ModelFileReader, param
       body: inside.matrix(`surprise.${view}`),
       meanExcess,
     }))
-    return { ...decodeMember(detectors, name as MemberName, head, inside, path), surprises }
+    return { ...memberKind(detectors, name as MemberName).decode(head, inside, path), surprises }
   })
   return {
     ensemble: { centre: file.vector('ensemble.centre'), scale: file.vector('ensemble.scale'), members },
@@ -422,11 +417,12 @@ function checkEnsemblePart(
     members: parameters.members.map((name, i): EnsembleMember => {
       const path = `ensemble.${name}`
       const member = fieldsAt(members[i], path)
+      if (member.name !== name) failField(`${path}.name`, name, member.name)
       const views = viewWeights(name, hasServices).length
       const surprises = listAt(member.surprises, `${path}.surprise`)
       if (surprises.length !== views) failField(`${path}.surprise`, `${views}, one a view`, surprises.length)
       return {
-        ...checkMember(detectors, member, name, parameters, { cols, hasServices }, path),
+        ...memberKind(detectors, name).check(member, parameters, { cols, hasServices }, path),
         surprises: surprises.map((surprise, k) => checkSurpriseCurve(surprise, `${path}.surprise.${k}`)),
       }
     }),

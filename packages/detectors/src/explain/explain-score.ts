@@ -16,23 +16,21 @@ import { ArgumentError, createMatrix, type Matrix } from '@oddflow/core'
 import { squaredDistances } from '@oddflow/linalg'
 import { surpriseOf } from '../calibration/held-out.js'
 import type { NormalExamples } from '../detector.js'
-import { createHistogramViews, histogramShares, modalRow } from '../detectors/hbos.js'
 import { embedRows } from '../embedding/embedding.js'
 import {
   type EnsembleMember,
   type EnsemblePart,
   type HbosMember,
+  indexOf,
   type NearestMember,
+  runsOf,
   standardise,
   unstandardise,
+  type ViewExplainer,
 } from '../ensemble/ensemble-part.js'
-import {
-  createWeightedViews,
-  farthestLandmarks,
-  indexOf,
-  LEAST_BIN_WIDTH,
-  runsOf,
-} from '../ensemble/members.js'
+import { explainHbos } from '../ensemble/hbos-member.js'
+import { createWeightedViews } from '../ensemble/members.js'
+import { explainNearest, farthestLandmarks } from '../ensemble/nearest-member.js'
 import { componentLogDensities } from '../mixture/gaussian-mixture.js'
 import type { DetectorModel, EnsembleModel } from '../model.js'
 import { DETECTORS } from '../registry.js'
@@ -206,16 +204,6 @@ export function createExplainer(model: DetectorModel, features = 5): Explainer |
  * Columns take the values of a normal example in the order of their shares, because surprises are capped.
  */
 
-interface ViewExplainer {
-  /**
-   * Writes shares of the view's surprise (0 or more, up to a common factor) for all columns, then the category. `value`
-   * is the view of the row.
-   */
-  share(row: Matrix, category: number, value: number, out: Float64Array): void
-  /** A normal row similar to this one, standardized; null for a detector without normal examples. */
-  readonly example: ((row: Matrix, category: number, value: number) => Float64Array) | null
-}
-
 /** null where no member remembers a normal row. */
 function createEnsembleExplainer(model: EnsembleModel, features: number): Explainer | null {
   const { scaler, ensemble, fitReport } = model
@@ -350,88 +338,21 @@ function createViewExplainers(
   width: number,
   hasServices: boolean,
 ): readonly ViewExplainer[] {
-  if (member.name !== 'hbos' || !hasServices) return [createViewExplainer(member, width)]
-  return [createHbosExplainer(member), createHbosExplainer({ ...member, own: null })]
-}
-
-function createViewExplainer(member: EnsembleMember, width: number): ViewExplainer {
-  switch (member.name) {
-    case 'nearest': {
-      const { cols, data } = member.landmarks
-      const runs = runsOf(member.categories)
-      return {
-        share(row, category, value, out) {
-          const at = nearestLandmark(member, runs, row, category) * cols
-          let squares = 0
-          for (let j = 0; j < cols; j++) {
-            const difference = row.data[j]! - data[at + j]!
-            out[j] = Math.min(difference * difference, Number.MAX_VALUE)
-            squares += out[j]!
-          }
-          // the view is the distance plus the addition for an unknown category; both share as their squares
-          const distance = Math.sqrt(squares)
-          const isUnknown = runs.names.length > 0 && indexOf(runs.names, category) < 0
-          const added = isUnknown ? Math.max(0, value - distance) : 0
-          out[cols] = Math.min(distance > 0 ? distance * added : added, Number.MAX_VALUE)
-        },
-        example(row, category) {
-          const at = nearestLandmark(member, runs, row, category) * cols
-          return data.slice(at, at + cols)
-        },
-      }
-    }
-    case 'hbos':
-      return createHbosExplainer(member)
-    default: {
-      const explainer = createExplainer(member.model, width)
-      if (explainer === null) return { share: (_row, _category, _value, out) => out.fill(0), example: null }
-      const explain = (row: Matrix, value: number) =>
-        explainer.explain(row.data.slice(), 0 - value, Number.MAX_VALUE)
-      return {
-        share(row, _, value, out) {
-          out.fill(0)
-          for (const { column, gain } of explain(row, value).features) out[column] = Math.max(0, gain)
-        },
-        example: (row, _, value) => explain(row, value).nearestRow,
-      }
-    }
-  }
-}
-
-function createHbosExplainer({ histograms, own }: HbosMember): ViewExplainer {
-  const all = createHistogramViews(histograms, LEAST_BIN_WIDTH)
-  const services = own === null ? null : createHistogramViews(own.histograms, LEAST_BIN_WIDTH)
-  const tableOf = (category: number): number => (own === null ? -1 : indexOf(own.categories, category))
-  return {
-    share(row, category, _, out) {
-      out.fill(0)
-      const table = tableOf(category)
-      if (services !== null && table >= 0) histogramShares(services, table, row.data, 0, out)
-      else histogramShares(all, 0, row.data, 0, out)
+  if (member.name === 'nearest') return [explainNearest(member)]
+  if (member.name === 'hbos') return explainHbos(member, hasServices)
+  const explainer = createExplainer(member.model, width)
+  if (explainer === null) return [{ share: (_row, _category, _value, out) => out.fill(0), example: null }]
+  const explain = (row: Matrix, value: number) =>
+    explainer.explain(row.data.slice(), 0 - value, Number.MAX_VALUE)
+  return [
+    {
+      share(row, _, value, out) {
+        out.fill(0)
+        for (const { column, gain } of explain(row, value).features) out[column] = Math.max(0, gain)
+      },
+      example: (row, _, value) => explain(row, value).nearestRow,
     },
-    example(_, category) {
-      const table = tableOf(category)
-      return services !== null && table >= 0 ? modalRow(services, table) : modalRow(all, 0)
-    },
-  }
-}
-
-/** The first nearest landmark of a row, among those of its service if it has any. */
-function nearestLandmark(
-  { landmarks }: NearestMember,
-  { names, starts }: ReturnType<typeof runsOf>,
-  row: Matrix,
-  category: number,
-): number {
-  const { rows: m, cols, data } = landmarks
-  const run = indexOf(names, category)
-  const first = run < 0 ? 0 : starts[run]!
-  const end = run < 0 ? m : starts[run + 1]!
-  const squares = new Float64Array(end - first)
-  squaredDistances(row.data, 0, data, first * cols, end - first, cols, squares, 0)
-  let nearest = 0
-  for (let j = 1; j < squares.length; j++) if (squares[j]! < squares[nearest]!) nearest = j
-  return first + nearest
+  ]
 }
 
 // ---- normal examples

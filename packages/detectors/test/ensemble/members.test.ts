@@ -1,9 +1,9 @@
 import { createMatrix, createRng, DataError, takeRows } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
 import { dealFolds, foldRows } from '../../src/calibration/held-out.js'
-import { countCategories, createMemberFit, type MemberTraining } from '../../src/ensemble/members.js'
-import { checkParameters, DETECTORS, type EnsembleParameters } from '../../src/index.js'
-import { FITS } from '../../src/registry.js'
+import { countCategories, type MemberTraining } from '../../src/ensemble/ensemble-part.js'
+import { createHbosFit } from '../../src/ensemble/hbos-member.js'
+import { checkParameters, type EnsembleParameters } from '../../src/index.js'
 
 const ROWS = 900
 const parameters = checkParameters({ detector: 'ensemble' }) as EnsembleParameters
@@ -39,13 +39,13 @@ describe('histograms of a member', () => {
     const { rows, inputs } = training(seed)
     const folds = dealFolds(inputs)
     for (const given of [rows, { ...rows, categories: null }]) {
-      const fitted = createMemberFit(DETECTORS, FITS, 'hbos', given, folds, kept, parameters)
+      const fitted = createHbosFit(given, folds, kept, parameters)
       for (const fold of [0, 1, 2, 3, 4, 5, null]) {
         const numbers = fold === null ? kept : foldRows(folds, fold, odd)!.fit
         const few = alone(given, numbers)
         const one = { of: new Uint8Array(numbers.length), count: 1, leastFitRows: 1 }
         const every = numbers.map((_, i) => i)
-        const expected = createMemberFit(DETECTORS, FITS, 'hbos', few, one, every, parameters)
+        const expected = createHbosFit(few, one, every, parameters)
         const all = { fold: null, numbers }
         expect(fitted({ fold, numbers }, createRng(1))).toEqual(expected(all, createRng(1)))
       }
@@ -60,7 +60,7 @@ describe('histograms of a member', () => {
       if (i % 20 === 0) rows.rows.data[3 * i] = 1.7e308
       else if (input === 0 && i % 3 === 0) rows.rows.data[3 * i] = -1.7e308
     })
-    const fitted = createMemberFit(DETECTORS, FITS, 'hbos', rows, folds, kept, parameters)
+    const fitted = createHbosFit(rows, folds, kept, parameters)
     const numbers = new Uint32Array(0)
     expect(() => fitted({ fold: 0, numbers }, createRng(1))).not.toThrow()
     expect(() => fitted({ fold: 1, numbers }, createRng(1))).toThrow(DataError)
