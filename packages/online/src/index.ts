@@ -1,6 +1,5 @@
 export {
   createDriftMonitor,
-  DRIFT_BOUNDS,
   type DriftChange,
   type DriftMonitor,
   type DriftReport,
@@ -15,18 +14,7 @@ export {
 export type { ArrivalReport } from './learn-arrivals.js'
 export { learnedStateOf } from './learned-part.js'
 export type * from './learned-state.js'
-export {
-  type CheckedLearningOptions,
-  checkLearningOptions,
-  DEFAULT_GUARD,
-  DEFAULT_LEARNING,
-  type Forgetting,
-  type GuardBounds,
-  type LearningMethod,
-  type LearningOptions,
-  type NovelPolicy,
-  type SketchPolicy,
-} from './learning-options.js'
+export { DEFAULT_GUARD, DEFAULT_LEARNING } from './learned-state.js'
 export type { RoundReport } from './learning-round.js'
 export {
   type ArriveOptions,

@@ -9,7 +9,7 @@ import { FormatError, type Matrix, matrixFromRows, parseStrictJson } from '@oddf
 import { encodeModelFile, type SavedModel } from '@oddflow/detectors'
 import { statedChecksum } from '@oddflow/detectors/parts'
 import { type ArrivalCounts, NONE_COUNTED } from './learn-arrivals.js'
-import type { LearningOptions } from './learning-options.js'
+import type { LearningOptions } from './learned-state.js'
 import type { RoundReport } from './learning-round.js'
 import {
   createOnlineUpdater,

@@ -1,7 +1,7 @@
 /**
  * Processes a batch of rows on arrival: verdicts, and the update step of the mixture (Method 1).
  *
- *     too large to learn       discarded (learning-options.ts)
+ *     too large to learn       discarded (learned-state.ts)
  *     one in N, before scoring kept from learning, for the threshold
  *     found normal             learned: E-step, M-step, perhaps a place in the reservoir
  *     found novel              discarded, quarantined until similar rows come in other periods (guard-update.ts), or learned
@@ -12,7 +12,7 @@
 import { exp, log, type Matrix, matrixOf, type Rng } from '@oddflow/core'
 import { isNovel } from '@oddflow/detectors'
 import { confirmHeld } from './guard-update.js'
-import { areUpTo, LARGEST_LEARNABLE } from './learning-options.js'
+import { areUpTo, LARGEST_LEARNABLE } from './learned-state.js'
 import type { LearningWork } from './learning-work.js'
 import {
   addPoint,

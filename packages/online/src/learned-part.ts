@@ -2,7 +2,7 @@
  * The learned state in a model file: the metadata `learned`, and tensors whose names start with it.
  *
  * A detector keeps both as they are in the file. Reading checks everything: shapes against the model, numbers in the range for
- * learning (learning-options.ts), statistics that rows could have made, whole counters, and the frozen model by its
+ * learning (learned-state.ts), statistics that rows could have made, whole counters, and the frozen model by its
  * detector's check.
  */
 import { ArgumentError, FormatError, type Matrix, type Tensor } from '@oddflow/core'
@@ -24,10 +24,15 @@ import {
   wholeAt,
 } from '@oddflow/detectors/parts'
 import { choleskyInto } from '@oddflow/linalg'
-import { reservoirCapacity } from './begin-learning.js'
 import { MAXIMUM_REFERENCE_ROWS } from './guard-update.js'
 import type { RowEntries } from './learn-arrivals.js'
 import {
+  areUpTo,
+  checkLearnableModel,
+  checkLearningOptions,
+  freshCapacity,
+  LARGEST_KEPT,
+  LARGEST_MASS,
   type LearnedState,
   type LearningCounters,
   type LearningModel,
@@ -35,22 +40,15 @@ import {
   mixtureOfModel,
   NO_COUNTERS,
   regularisationOf,
+  reservoirCapacity,
 } from './learned-state.js'
-import {
-  areUpTo,
-  checkLearnableModel,
-  checkLearningOptions,
-  LARGEST_KEPT,
-  LARGEST_MASS,
-} from './learning-options.js'
-import { freshCapacity } from './learning-work.js'
 import { LEAST_SCALED_MASS, type MixtureStatistics, scatterSize } from './mixture-statistics.js'
 
 /**
  * Checks that rows could have made the statistics of a mixture from a file.
  *
  * Masses are counts of rows, with a sum below 2⁵³. A scatter divided by its mass is a covariance: positive
- * semi-definite up to rounding, and at most as large as learnable rows make it (learning-options.ts). Mass 0 has
+ * semi-definite up to rounding, and at most as large as learnable rows make it (learned-state.ts). Mass 0 has
  * scatter 0.
  */
 

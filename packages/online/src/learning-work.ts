@@ -9,19 +9,22 @@ import { concatRows, type Matrix, matrixOf } from '@oddflow/core'
 import type { Threshold } from '@oddflow/detectors'
 import { type SupportGuard, scaledWidth } from '@oddflow/detectors/parts'
 import { gaussianKernel } from '@oddflow/linalg'
-import { reservoirCapacity } from './begin-learning.js'
 import { createPointScorer, type PointScorer, type PointSpace } from './carry-mixture.js'
 import { RowBuffer } from './learn-arrivals.js'
-import type { LearnedState, LearningCounters, LearningModel } from './learned-state.js'
 import {
+  type CheckedLearningOptions,
   createScaledRowScorer,
+  freshCapacity,
+  type LearnedState,
+  type LearningCounters,
+  type LearningModel,
   mixtureOfModel,
   regularisationOf,
+  reservoirCapacity,
   type ScaledRowScorer,
   spaceOfModel,
   tailsOfModel,
 } from './learned-state.js'
-import type { CheckedLearningOptions } from './learning-options.js'
 import {
   copyStatistics,
   createMixtureEvaluator,
@@ -32,9 +35,6 @@ import {
   type WeightedPoints,
 } from './mixture-statistics.js'
 import type { Sketch } from './round-sketch.js'
-
-/** Rows waiting to become landmarks, for each one that a sketch update takes. */
-const FRESH_ROWS = 16
 
 type MutableCounters = { -readonly [Key in keyof LearningCounters]: LearningCounters[Key] }
 
@@ -240,8 +240,4 @@ export class LearningWork {
   landmarkCandidates(): Matrix {
     return concatRows([this.pending.entries().rows, this.fresh.entries().rows])
   }
-}
-
-export function freshCapacity({ sketch }: CheckedLearningOptions): number {
-  return sketch.kind === 'keep' ? 1 : FRESH_ROWS * sketch.rows
 }

@@ -356,20 +356,6 @@ interface Convergence {
   readonly converged: boolean
 }
 
-/** Method 1: adds points of d numbers from `start` on, each with weight 1, to `statistics`. Returns the new mixture. */
-export function updateMixture(
-  mixture: LearningMixture,
-  statistics: MixtureStatistics,
-  points: Float64Array,
-  start: number,
-  count: number,
-  regularisation: number,
-): LearningMixture {
-  const evaluator = createMixtureEvaluator(mixture)
-  addPoints(evaluator, statistics, { count, points, weights: ONES }, start)
-  return mixtureOfStatistics(statistics, regularisation)
-}
-
 /** EM over the kept points and the base until convergence. Changes none of its arguments. */
 export function convergeMixture(
   start: LearningMixture,
@@ -382,7 +368,7 @@ export function convergeMixture(
   let previous = Number.NEGATIVE_INFINITY
   for (let step = 1; step <= maximumSteps; step++) {
     statistics = copyStatistics(base)
-    const likelihood = addPoints(createMixtureEvaluator(mixture), statistics, kept, 0)
+    const likelihood = addPoints(createMixtureEvaluator(mixture), statistics, kept)
     mixture = mixtureOfStatistics(statistics, regularisation)
     if (Math.abs(likelihood - previous) < tolerance || kept.count === 0) {
       return { mixture, statistics, steps: step, converged: true }
@@ -392,20 +378,19 @@ export function convergeMixture(
   return { mixture, statistics, steps: maximumSteps, converged: false }
 }
 
-/** E-step and sums over points from `start` on; returns their weighted mean log-likelihood. */
+/** E-step and sums over points; returns their weighted mean log-likelihood. */
 export function addPoints(
   evaluator: MixtureEvaluator,
   statistics: MixtureStatistics,
   { count, points, weights }: WeightedPoints,
-  start: number,
 ): number {
   const { d } = statistics
   const responsibilities = new Float64Array(evaluator.k)
   let likelihood = 0
   let mass = 0
   for (let i = 0; i < count; i++) {
-    const weight = weights === ONES ? 1 : weights[i]!
-    const at = start + i * d
+    const weight = weights[i]!
+    const at = i * d
     const density = responsibilitiesInto(evaluator, points, at, responsibilities, 0)
     // a point where all densities underflow adds nothing and is not part of the mean
     if (density === Number.NEGATIVE_INFINITY) continue
@@ -415,6 +400,3 @@ export function addPoints(
   }
   return mass > 0 ? likelihood / mass : 0
 }
-
-/** An array of weights 1, as long as the number of points. */
-const ONES = new Float64Array(0)

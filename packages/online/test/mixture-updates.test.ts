@@ -3,11 +3,14 @@ import { createMixture, type MixtureModel, mixtureCovariances } from '@oddflow/d
 import { typedMixtureCovariances } from '@oddflow/detectors/parts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { addNewComponent, cheapestMerge, livingComponents, mergeComponents } from '../src/learning-round.js'
 import {
   addComponent,
   addPoint,
+  addPoints,
   convergeMixture,
   copyStatistics,
+  createMixtureEvaluator,
   emptyStatistics,
   type LearningMixture,
   type MixtureStatistics,
@@ -15,12 +18,22 @@ import {
   scaleStatistics,
   statisticsOfMixture,
   totalMass,
-  updateMixture,
 } from '../src/mixture-statistics.js'
-import { addNewComponent, cheapestMerge, livingComponents, mergeComponents } from '../src/round-components.js'
 import { expectation, maximiseFull, momentsOf, runEm } from './detectors.js'
 
 const REGULARISATION = 1e-6
+
+/** Method 1: `count` points, d numbers each, of weight 1. */
+function updateMixture(
+  mixture: LearningMixture,
+  statistics: MixtureStatistics,
+  points: Float64Array,
+  count: number,
+): LearningMixture {
+  const weights = new Float64Array(count).fill(1)
+  addPoints(createMixtureEvaluator(mixture), statistics, { count, points, weights })
+  return mixtureOfStatistics(statistics, REGULARISATION)
+}
 
 /** Points around `k` centres far from the origin, each dimension with a spread of its own. */
 function points(n: number, d: number, k: number, rng: Rng, offset = -142, spread = 1): Matrix {
@@ -204,7 +217,7 @@ describe('one step for what arrives', () => {
     const all = createMatrix(200, 2)
     expectation(rows, mixture, all)
     const statistics = emptyStatistics('full', 2, 2)
-    const updated = updateMixture(mixture, statistics, rows.data, 0, 200, REGULARISATION)
+    const updated = updateMixture(mixture, statistics, rows.data, 200)
     const batch = maximiseFull(rows, all, REGULARISATION)!
     expectClose(updated.means.data, batch.means.data, 0)
     expectClose(covariancesOf(updated), mixtureCovariances(batch), 1)
@@ -215,7 +228,7 @@ describe('one step for what arrives', () => {
     let mixture: LearningMixture = roughMixture(rows, 2)
     const statistics = statisticsOfMixture(mixture, 100, REGULARISATION)
     for (let i = 0; i < 20_000; i++) {
-      mixture = updateMixture(mixture, statistics, rows.data, 4, 1, REGULARISATION)
+      mixture = updateMixture(mixture, statistics, rows.data.subarray(4), 1)
       scaleStatistics(statistics, 0.99)
     }
     for (const factor of mixture.precisionCholesky) expect(Number.isFinite(factor)).toBe(true)
