@@ -99,32 +99,43 @@ export function createPointSpace(
   }
 }
 
-/** Scores of points and supports. Fills `densities`, if given, with the log-densities. */
-export type PointScorer = (
-  points: Float64Array,
-  supports: Float64Array,
-  count: number,
-  out: Float64Array,
-  densities?: Float64Array,
-) => void
+/** Scaled rows under a model. */
+export interface ScoredRows {
+  readonly points: Float64Array
+  /** Zeros without a guard. */
+  readonly supports: Float64Array
+  readonly scores: Float64Array
+  /** Log-densities of the mixture. */
+  readonly densities: Float64Array
+}
 
-/** Not reentrant. A point has `d` numbers. The guard's part stays the same when the mixture changes. */
-export function createPointScorer(
+/** Scores the first `count` of scaled rows. Not reentrant. */
+export type RowScorer = (rows: Float64Array, count: number) => ScoredRows
+
+/** Space and guard stay the same when the mixture changes. */
+export function createRowScorer(
+  space: PointSpace,
   evaluator: MixtureEvaluator,
-  d: number,
   guard: SupportGuard | null,
-): PointScorer {
+): RowScorer {
+  const { d } = space
   const terms = new Float64Array(evaluator.k)
-  return (points, supports, count, out, densities) => {
+  return (rows, count) => {
+    const points = new Float64Array(count * d)
+    const supports = new Float64Array(count)
+    const scores = new Float64Array(count)
+    const densities = new Float64Array(count)
+    space.locate(rows, 0, count, points, 0, supports)
     for (let i = 0; i < count; i++) {
       evaluator.terms(points, i * d, terms, 0)
       const density = logSumExp(terms, 0, evaluator.k)
-      if (densities !== undefined) densities[i] = density
+      densities[i] = density
       const score =
         guard === null ? density : logTail(guard.density, density) + logTail(guard.support, supports[i]!)
       // finite at any distance, as in scorers of plain rows
-      out[i] = Math.max(score, -Number.MAX_VALUE)
+      scores[i] = Math.max(score, -Number.MAX_VALUE)
     }
+    return { points, supports, scores, densities }
   }
 }
 

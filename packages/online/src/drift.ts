@@ -2,7 +2,7 @@ import { exp, type Matrix } from '@oddflow/core'
 import { isNovel, type SavedModel } from '@oddflow/detectors'
 import { logTail, scaleRows } from '@oddflow/detectors/parts'
 import { kernelExponentFactor, squaredDistances } from '@oddflow/linalg'
-import { createPointScorer } from './carry-mixture.js'
+import { createRowScorer } from './carry-mixture.js'
 import { learningModel, mixtureOfModel, spaceOfModel, tailsOfModel } from './learned-state.js'
 import { createMixtureEvaluator } from './mixture-statistics.js'
 
@@ -113,7 +113,7 @@ export function createDriftMonitor({ detector, threshold }: SavedModel): DriftMo
   const mixture = mixtureOfModel(model)
   const tails = tailsOfModel(model)
   const evaluator = createMixtureEvaluator(mixture)
-  const score = createPointScorer(evaluator, space.d, tails)
+  const scored = createRowScorer(space, evaluator, tails)
   const embedding = 'embedding' in model ? model.embedding : null
   const changeOf = createPageHinkley()
   const densityBins = new Float64Array(BINS)
@@ -131,12 +131,7 @@ export function createDriftMonitor({ detector, threshold }: SavedModel): DriftMo
     add(given) {
       const scaled = scaleRows(model.scaler, given)
       const n = scaled.rows
-      const points = new Float64Array(n * space.d)
-      const supports = new Float64Array(n)
-      const scores = new Float64Array(n)
-      const densities = new Float64Array(n)
-      space.locate(scaled.data, 0, n, points, 0, supports)
-      score(points, supports, n, scores, densities)
+      const { points, supports, scores, densities } = scored(scaled.data, n)
       for (let i = 0; i < n; i++) {
         rows++
         const isNew = isNovel(scores[i]!, threshold)

@@ -177,7 +177,7 @@ export function takeArrivals(
   const { options, counters, threshold, space } = work
   const { d, width } = space
   const { scores, points } = work.scored(rows, count)
-  const frozenScores = work.frozenScores(rows, count)
+  const frozenScores = work.scoreFrozen(rows, count).scores
   const novel = new Uint8Array(count)
   const step = options.calibrationShare > 0 ? Math.round(1 / options.calibrationShare) : 0
   const report = { ...NONE_COUNTED }

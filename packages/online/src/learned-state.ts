@@ -22,7 +22,7 @@ import {
   typedMixtureCovariances,
   wholeAt,
 } from '@oddflow/detectors/parts'
-import { createPointScorer, createPointSpace, type PointSpace } from './carry-mixture.js'
+import { createPointSpace, createRowScorer, type PointSpace, type RowScorer } from './carry-mixture.js'
 import type { RowEntries } from './learn-arrivals.js'
 import { createMixtureEvaluator, type LearningMixture, type MixtureStatistics } from './mixture-statistics.js'
 
@@ -150,13 +150,9 @@ export function spaceOfModel(model: LearningModel): PointSpace {
     : createPointSpace(width, null, null)
 }
 
-function guardOfModel(model: LearningModel) {
-  return 'supportGuard' in model ? model.supportGuard : null
-}
-
 /** The guard as a scorer needs it. */
 export function tailsOfModel(model: LearningModel): SupportGuard | null {
-  const guard = guardOfModel(model)
+  const guard = 'supportGuard' in model ? model.supportGuard : null
   return guard === null ? null : createSupportGuard(guard)
 }
 
@@ -165,26 +161,15 @@ export function regularisationOf(model: LearningModel): number {
   return 'embedding' in model ? model.fitReport.regularisation : model.parameters.regularisation
 }
 
-/** Scores of `count` scaled rows under a fixed model. Not reentrant. */
-export type ScaledRowScorer = (rows: Float64Array, count: number) => Float64Array
-
-/** Scores scaled rows by a model, out[i] = score of row i. */
-export function createScaledRowScorer(model: LearningModel): ScaledRowScorer {
-  const space = spaceOfModel(model)
-  const score = createPointScorer(createMixtureEvaluator(mixtureOfModel(model)), space.d, tailsOfModel(model))
-  return (rows, count) => {
-    const points = new Float64Array(count * space.d)
-    const supports = new Float64Array(count)
-    const scores = new Float64Array(count)
-    space.locate(rows, 0, count, points, 0, supports)
-    score(points, supports, count, scores)
-    return scores
-  }
+/** Scores scaled rows by a fixed model. Not reentrant. */
+export function rowScorerOf(model: LearningModel): RowScorer {
+  const evaluator = createMixtureEvaluator(mixtureOfModel(model))
+  return createRowScorer(spaceOfModel(model), evaluator, tailsOfModel(model))
 }
 
 /** Scores of scaled rows. */
 export function scoreScaledRows(model: LearningModel, { data, rows }: Matrix): Float64Array {
-  return createScaledRowScorer(model)(data, rows)
+  return rowScorerOf(model)(data, rows).scores
 }
 
 /**

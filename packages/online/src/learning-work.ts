@@ -9,11 +9,10 @@ import { concatRows, type Matrix, matrixOf } from '@oddflow/core'
 import type { Threshold } from '@oddflow/detectors'
 import { type SupportGuard, scaledWidth } from '@oddflow/detectors/parts'
 import { gaussianKernel } from '@oddflow/linalg'
-import { createPointScorer, type PointScorer, type PointSpace } from './carry-mixture.js'
+import { createRowScorer, type PointSpace, type RowScorer, type ScoredRows } from './carry-mixture.js'
 import { RowBuffer } from './learn-arrivals.js'
 import {
   type CheckedLearningOptions,
-  createScaledRowScorer,
   freshCapacity,
   type LearnedState,
   type LearningCounters,
@@ -21,7 +20,7 @@ import {
   mixtureOfModel,
   regularisationOf,
   reservoirCapacity,
-  type ScaledRowScorer,
+  rowScorerOf,
   spaceOfModel,
   tailsOfModel,
 } from './learned-state.js'
@@ -38,12 +37,6 @@ import type { Sketch } from './round-sketch.js'
 
 type MutableCounters = { -readonly [Key in keyof LearningCounters]: LearningCounters[Key] }
 
-interface ScoredRows {
-  readonly points: Float64Array
-  readonly scores: Float64Array
-  readonly densities: Float64Array
-}
-
 export class LearningWork {
   readonly options: CheckedLearningOptions
   readonly seed: number
@@ -51,7 +44,7 @@ export class LearningWork {
   readonly knownNormal: Matrix
   readonly knownNovel: Matrix
   readonly regularisation: number
-  readonly frozenScores: ScaledRowScorer
+  readonly scoreFrozen: RowScorer
 
   model: LearningModel
   threshold: Threshold
@@ -82,7 +75,7 @@ export class LearningWork {
 
   space: PointSpace
   readonly #opened: LearnedState
-  #scorer: PointScorer | null = null
+  #scorer: RowScorer | null = null
   #evaluator: MixtureEvaluator | null = null
   #tails: SupportGuard | null = null
 
@@ -97,7 +90,7 @@ export class LearningWork {
     this.knownNormal = state.knownNormal
     this.knownNovel = state.knownNovel
     this.regularisation = regularisationOf(state.frozen.detector)
-    this.frozenScores = createScaledRowScorer(state.frozen.detector)
+    this.scoreFrozen = rowScorerOf(state.frozen.detector)
     this.counters = { ...state.counters }
     this.statistics = copyStatistics(state.statistics)
     this.base = copyStatistics(state.base)
@@ -194,17 +187,11 @@ export class LearningWork {
     return { count: this.reservoir.count, points: this.reservoirPoints, weights: this.reservoir.numbers }
   }
 
-  /** Points and scores of `count` scaled rows under the present model. */
+  /** The first `count` of scaled rows under the present model. */
   scored(rows: Float64Array, count: number): ScoredRows {
-    const points = new Float64Array(count * this.space.d)
-    const supports = new Float64Array(count)
-    const scores = new Float64Array(count)
-    const densities = new Float64Array(count)
-    this.space.locate(rows, 0, count, points, 0, supports)
     this.#tails ??= tailsOfModel(this.model)
-    this.#scorer ??= createPointScorer(this.evaluator, this.space.d, this.#tails)
-    this.#scorer(points, supports, count, scores, densities)
-    return { points, scores, densities }
+    this.#scorer ??= createRowScorer(this.space, this.evaluator, this.#tails)
+    return this.#scorer(rows, count)
   }
 
   /** Log-densities of the reservoir's rows under the present mixture. */
