@@ -792,7 +792,7 @@ describe('devices', () => {
     const id = scans[0]?.incident.id ?? ''
     const listed = await ask('list')
     expect(listed.stdout).toMatch(
-      new RegExp(`^id +begin .*\\n(.*\\n)*${id.slice(0, 8)} .* open +\\w+ +scan +- +192`),
+      new RegExp(`^id +begin .*\\n(.*\\n)*${id.slice(0, 8)} .* open +\\w+ +scan +\\S+ \\(\\S+\\) +- +192`),
     )
     const shown = await ask('show', id.slice(0, 8))
     expect(shown.stdout).toMatch(new RegExp(`^${id} {2}scan, \\w+, open\\n(.*\\n)*fact {2}port-scan`))
