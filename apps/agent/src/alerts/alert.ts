@@ -101,7 +101,7 @@ export interface Alert {
   readonly rarity: Rarity | null
   /** The features that were scored, D numbers; null where there is no score. */
   readonly row: Float64Array | null
-  /** What the model said as it was trained, where it has learnt on since. */
+  /** The verdict of the model as it was trained, if it was updated since. */
   readonly shadow?: NonNullable<AgentVerdict['shadow']>
   /** Of the incident that it belongs to (incidents/incidents.ts). */
   readonly incident?: string

@@ -120,7 +120,7 @@ export class AddressFacts {
     this.#claims.clockSet(byMicros)
   }
 
-  /** Facts that were one of too many alike within a minute. */
+  /** Facts without an alert, because of too many similar ones within a minute. */
   untold(): number {
     return Object.values(this.#floods).reduce((sum, { untold }) => sum + untold, 0)
   }

@@ -305,7 +305,7 @@ function socketIn(folder: string): string {
   return join(folder, 'control.sock')
 }
 
-/** A link in its place is somebody else's: it is not followed to another agent. */
+/** A link in its place may lead to another agent: it is not followed. */
 async function isLink(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => null))?.isSymbolicLink() === true
 }
@@ -392,7 +392,7 @@ async function remove(path: string): Promise<void> {
   }
 }
 
-/** Whether somebody is at the other end, who need not answer. */
+/** Whether a process listens, even if it does not answer. */
 async function isListening(path: string): Promise<boolean> {
   if (await isLink(path)) return false
   return new Promise((resolve) => {

@@ -367,7 +367,7 @@ export class DeviceTable {
     return true
   }
 
-  /** Counts a verdict and moves the device on to ready (or, where nobody has to approve, to watching); true if it moved. */
+  /** Counts a verdict and moves the device on to ready (or to watching, if no approval is needed); true if it moved. */
   note(device: Device, novel: boolean, atMicros: number, isScored: boolean): boolean {
     noteVerdict(device, novel, isScored)
     if (atMicros > device.lastSeenMicros) device.lastSeenMicros = atMicros

@@ -115,9 +115,9 @@ interface DeviceWatchOptions {
   readonly groupOf?: (key: string) => string | null
   /** Called with the record by which a device was found, or by which a flood of them was. */
   readonly onNew: (record: FlowRecord, rule: 'new-device' | 'device-flood') => void
-  /** A device is ready, or watched at once where nobody has to approve. */
+  /** A device is ready, or watched at once if no approval is needed. */
   readonly onReady: (device: Device, atMicros: number, contacts: readonly string[]) => void
-  /** What is told of devices without a verdict (device-facts.ts). */
+  /** A fact about a device, without a verdict (device-facts.ts). */
   readonly onFact: OnFact
   /** As of DeviceTable. */
   readonly isProven?: (key: string) => boolean | null
@@ -131,7 +131,7 @@ interface DeviceWatchOptions {
   readonly onTrouble?: (trouble: unknown) => void
 }
 
-/** Without a change of state, what is known is kept every so many ticks. */
+/** Ticks between two writes without a change of state. */
 const TICKS_BETWEEN = 600
 /** In the first minutes of an empty table, a flood of new devices is this many times `floodPerMinute`. */
 const INVENTORY_TIMES = 16
@@ -196,7 +196,7 @@ export class DeviceWatch {
     const atMicros = record.startMicros + record.durationMicros
     this.#latestMicros = Math.max(this.#latestMicros, atMicros)
     const device = this.table.get(key) ?? this.#find(record, key, address, atMicros)
-    // a device that there is no room for is watched: nobody has learnt anything of it
+    // a device without a place in the table is watched
     if (device === undefined) {
       this.#facts.note(record, undefined, novel)
       return true

@@ -206,7 +206,7 @@ export class Evidence {
     const { files, directory } = this.#options
     await this.#makeRoom(bytes.length)
     const path = join(directory, name)
-    // somebody may have removed it
+    // it may have been removed
     await files.makeFolder(directory)
     await replaceFile(files, path, bytes, false)
     const earlier = this.#kept.findIndex((each) => each.name === name)

@@ -1,10 +1,8 @@
 /**
- * IncidentRows: with whom the flows and facts of an incident were, and a sample of the rows of its unusual flows. An answer is about
- * these: which flows are normal, or were an attack.
+ * IncidentRows: the contacts of an incident and a sample of the rows of its unusual flows, which an answer applies to.
  *
- * Bounded: MAXIMUM_CONTACTS and MAXIMUM_ROWS an incident, the first half of them and the rest evenly over its time; MAXIMUM_BYTES
- * for all, where the oldest go first.
- * Kept in `incident-rows.json` of the state folder.
+ * Bounded: MAXIMUM_CONTACTS and MAXIMUM_ROWS of an incident, the first half and then evenly over its time; MAXIMUM_BYTES for all, and
+ * the oldest go first.
  */
 
 import { parseIpv4, parseIpv6 } from '@oddflow/capture'

@@ -137,7 +137,7 @@ function scoreText({ score, threshold, rarity }: AlertEvent['oddflow']): string 
   return `score ${numberText(score)}${limit}${rare}`
 }
 
-/** What the model said before it learnt on: whether what was learnt made the difference. */
+/** The verdict of the model before its updates: whether they made the difference. */
 function shadowText({ novel, score, threshold }: NonNullable<AlertEvent['oddflow']['shadow']>): string {
   const verdict = novel ? 'flags it too' : 'does not flag it'
   const numbers = score === null ? '' : ` (score ${numberText(score)}, threshold ${numberText(threshold)})`

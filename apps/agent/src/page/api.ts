@@ -7,7 +7,7 @@
 export interface OwnModel {
   /** Whose it is. */
   readonly owner: string
-  /** Where it comes from (trained here, learnt on since, given by the configuration), or how far it is. */
+  /** Where it comes from (trained here, updated since, or given by the configuration), or its progress. */
   readonly state: 'waiting' | 'learning' | 'trained' | 'learnt-on' | 'given'
   /** Of the active model. */
   readonly model: string | null
@@ -25,12 +25,12 @@ export interface OwnModel {
   readonly proving: Proving | null
   /** The last training, where its model was refused since the rows had not settled; null after one that was accepted. */
   readonly refused: { readonly rows: number; readonly unsettledShare: number } | null
-  /** The model was found damaged: the one before it judges, or it is lost and learnt again; null where all is whole. */
+  /** The model was found damaged: the previous one judges, or it is lost and trained again; null without damage. */
   readonly damage: 'previous' | 'lost' | null
 }
 
 interface Proving {
-  /** `open`: more flows are needed; `broken`: more of them were novel than is promised, and another model is learnt. */
+  /** `open`: more flows are needed; `broken`: more of them were novel than promised, and another model is trained. */
   readonly state: 'open' | 'kept' | 'broken'
   /** Flows scored since the model is active, and flows needed. */
   readonly flows: number
@@ -126,7 +126,7 @@ export interface AlertEvent {
       readonly value: number | null
       readonly nearest: number | null
     }[]
-    /** What the model said as it was trained, where it has learnt on since. */
+    /** The verdict of the model as it was trained, if it was updated since. */
     readonly shadow?: { readonly score: number | null; readonly threshold: number; readonly novel: boolean }
     readonly lostInWindow: number
     readonly evidence?: string

@@ -33,7 +33,7 @@ export interface AgentVerdict extends Verdict {
   readonly threshold: number | null
   /** The first 16 hexadecimal digits of the model file's SHA-256; null where there is none. */
   readonly model: string | null
-  /** What the model said as it was trained, where it has learnt on since. */
+  /** The verdict of the model as it was trained, if it was updated since. */
   readonly shadow?: Pick<Verdict, 'score' | 'novel'> & { readonly threshold: number; readonly model: string }
   /** Novel to the active model, and normal to the model of this answer. */
   readonly answered?: 'normal'

@@ -97,7 +97,7 @@ describe('an event', () => {
     })
   })
 
-  it('names its evidence and what is in it, where there is some', () => {
+  it('names its evidence file and the packets in it', () => {
     const packets = { kept: 3, of: 12, later: 2 }
     expect(eveEvent(sampleAlert(), null, NO_EXPLANATION, { file: 'a.pcap', packets }).oddflow).toMatchObject({
       evidence: 'a.pcap',

@@ -190,7 +190,7 @@ describe('an alert of an ensemble', () => {
     )
   })
 
-  it('is told as the device sees it, also where the device responds', () => {
+  it("is from the device's view, also if the device responds", () => {
     const device = { mac: '02:00:00:00:00:0a', address: '198.51.100.1' }
     const { reasons } = createAlertExplainer(saved)(alertFor(upload, { device, peer: '192.0.2.10' }))
     expect(reasons.join(', ')).toMatch(/received 1\.2 MB \(usually under (599|6\d\d) B\)/)

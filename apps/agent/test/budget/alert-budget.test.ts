@@ -102,7 +102,7 @@ describe('a calibration file', () => {
     expect(budgetOf().budget.rarity(-1e9)).toEqual({ atMost: 5 / 100, flows: 99 })
   })
 
-  it('stands from the start, and the rate that was achieved is told with its interval', () => {
+  it('holds from the start, and the report has the achieved rate with its interval', () => {
     const given = calibrationOf([2000], 1)
     const { budget } = budgetOf({ given })
     expect(budget.report()).toMatchObject({
@@ -188,7 +188,7 @@ describe('an agent without one', () => {
     expect(budget.report()).toMatchObject({ threshold: { method: 'conformal' }, achieved: {} })
   })
 
-  it('says what is missing, and that a silence or a clock that is set is no watching', () => {
+  it('says what is missing, and does not count a silence or a clock step as watched time', () => {
     const { budget, log } = budgetOf()
     feed(budget, 0, 2, 10)
     budget.advance(200 * HOUR)

@@ -47,7 +47,7 @@ it('time without packets, late packets and a clock that was set back are no time
   expect(unwatched.report(none).perDay).toBe(null)
 })
 
-it('more than the budget is told only where that is certain', () => {
+it('more incidents than the budget are reported only if that is certain', () => {
   const rate = createIncidentRate(budget)
   watch(rate, 24, 1)
   for (let i = 0; i < 4; i++) rate.opened(String(i))

@@ -35,7 +35,7 @@ describe('alerts of an earlier run', () => {
     expect(summaries(feed.since(next).json)).toEqual(['a new one'])
   })
 
-  it('have what the agent told of itself among them', async () => {
+  it("include the agent's own notices", async () => {
     const folder = temporaryFolder()
     const feed = createAlertFeed()
     const recent = createRecentAlerts(nodeFileSystem, folder, feed, log)

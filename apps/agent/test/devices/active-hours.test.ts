@@ -63,7 +63,7 @@ describe('an hour of the week', () => {
   })
 })
 
-it('what is none is refused', () => {
+it('an invalid value is refused', () => {
   const whole = used(3, [8]).hours
   expect(hoursIn(whole)).toEqual(whole)
   for (const changed of [

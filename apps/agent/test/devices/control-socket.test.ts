@@ -71,7 +71,7 @@ describe('a socket that is removed or replaced while its agent runs', () => {
     },
     'gone with its folder': () => rmSync(folder, { recursive: true }),
   }
-  it.each(Object.keys(ways))('is taken again (%s), and what is asked for is answered', async (way) => {
+  it.each(Object.keys(ways))('is taken again (%s) and answers requests', async (way) => {
     const control = await open()
     expect(await control.renew()).toBe(false)
     ways[way]!()
@@ -97,7 +97,7 @@ describe('a socket that is removed or replaced while its agent runs', () => {
 })
 
 describe('a running agent', () => {
-  it('tells of its devices, does what it is told, and has it on disk before it answers', async () => {
+  it('lists its devices, does what a request asks, and saves it before it answers', async () => {
     const control = await open()
     expect(statSync(socketPath).mode & 0o777).toBe(0o600)
     expect(await askDevices(folder)).toEqual([...table.all()].map(toldOf))
@@ -115,7 +115,7 @@ describe('a running agent', () => {
     expect(await askToAct(folder, 'pause', [key])).toBeNull()
   })
 
-  it('refuses what is no request, and nothing has changed', async () => {
+  it('refuses an invalid request and changes nothing', async () => {
     const control = await open()
     const before = JSON.stringify([...table.all()])
     for (const [method, path, body, status] of [

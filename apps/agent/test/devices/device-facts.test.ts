@@ -69,7 +69,7 @@ function approve(watch: DeviceWatch, n: number): void {
 }
 
 describe('a scan', () => {
-  it('of ports is told while all devices learn, at once and with its whole extent', () => {
+  it('of ports is reported while all devices learn, at once and then with its whole extent', () => {
     const { watch, told } = watchOf()
     watch.verdict(flow(23, -1, 443, START, MANY), false)
     for (let i = 0; i < 326; i++) {
@@ -92,7 +92,7 @@ describe('a scan', () => {
     ])
   })
 
-  it('of ports of a gateway that is no known device is told, beside other targets of the same one, and by one that is no device', () => {
+  it('of the ports of an unknown gateway is reported, beside other targets and by an unknown host', () => {
     for (const from of [66, -1]) {
       const { watch, told } = watchOf()
       for (let i = 0; i < 90; i++) {
@@ -105,7 +105,7 @@ describe('a scan', () => {
     }
   })
 
-  it('of a device that was never seen to say anything is told too', () => {
+  it('of a silent device is reported too', () => {
     const { watch, told } = watchOf()
     for (let i = 0; i < 40; i++) watch.verdict(flow(66, 23, 1 + i, START + i * SECOND), false)
     watch.advance(START + 1000 * SECOND)
@@ -115,7 +115,7 @@ describe('a scan', () => {
     ])
   })
 
-  it('of hosts is told, inside and outside, with what was new alone', () => {
+  it('of hosts inside and outside is reported, and counts new hosts only', () => {
     const inside = watchOf()
     for (let i = 0; i < 30; i++) inside.watch.verdict(flow(66, 100 + i, 22, START + i * SECOND), false)
     inside.watch.advance(START + 1000 * SECOND)
@@ -135,7 +135,7 @@ describe('a scan', () => {
     expect(unanswered.told.map(({ rule }) => rule)).toEqual(['host-scan'])
   })
 
-  it('is told again within a day only when it is four times as large', () => {
+  it('is reported again within a day only when it is four times as large', () => {
     const { watch, told } = watchOf()
     const scan = (ports: number, at: number): void => {
       for (let i = 0; i < ports; i++) watch.verdict(flow(66, 23, 1 + i, at + 1000 * i), true)
@@ -172,7 +172,7 @@ describe('a scan', () => {
     expect(told.map(({ rule }) => rule)).toContain('address-taken')
   })
 
-  it('is none of a browser, of a server that is used, of a capture of one direction, or of a router', () => {
+  it('is not reported of a browser, a busy server, a capture of one direction, or a router', () => {
     const { watch, told } = watchOf()
     for (let i = 1; i <= 60; i++) {
       const at = START + i * SECOND
@@ -207,7 +207,7 @@ describe('a scan', () => {
 })
 
 describe('a new device that contacts a watched one', () => {
-  it('is told once, in a flood of made-up addresses too where it is answered', () => {
+  it('is reported once, also in a flood of private addresses if it is answered', () => {
     const { watch, told } = watchOf({ floodPerMinute: 4 })
     watch.verdict(flow(23, -1, 443, START, MANY), false)
     approve(watch, 23)
@@ -302,7 +302,7 @@ function neighbor(
 const linkAddress = (kind: 1 | 2, mac: number): number[] => [kind, 1, ...macOf(mac)]
 
 describe('an address', () => {
-  it('of a device that a new one takes is told once', () => {
+  it('that a new device takes from another is reported once', () => {
     const { watch, told } = watchOf()
     watch.verdict(flow(23, -1, 443, START, MANY), false)
     const taking = (at: number) => flow(23, -1, 443, at, { ...MANY, initiatorMac: macOf(99) })
@@ -320,7 +320,7 @@ describe('an address', () => {
     expect(told).toHaveLength(1)
   })
 
-  it('that two claim by ARP is told once', () => {
+  it('that two devices claim by ARP is reported once', () => {
     for (const tag of [[], [0x81, 0, 0, 5]]) {
       const { watch, told } = watchOf()
       arp(watch, 1, '192.168.0.1', START, { tag })
@@ -361,7 +361,7 @@ describe('an address', () => {
     expect(parseMac('00:16:3e:00:00:42')).toEqual(macOf(66))
   })
 
-  it('that was claimed once is remembered in a flood of claims, by one sender and by many; the flood is told', () => {
+  it('that was claimed once is remembered in a flood of claims by one sender and by many, and the flood is reported', () => {
     for (const senders of [1, 5000]) {
       const { watch, told } = watchOf()
       arp(watch, 1, '192.168.0.1', START)
@@ -398,7 +398,7 @@ describe('an address', () => {
     expect(told.map(({ rule }) => rule).filter((rule) => rule !== 'address-flood')).toEqual(['address-taken'])
   })
 
-  it('of a watched device is told in a flood of made-up devices that take the addresses of each other', () => {
+  it("of a watched device is reported in a flood of devices that take each other's addresses", () => {
     const { watch, told } = watchOf()
     watch.verdict(flow(2, -1, 443, START, MANY), false)
     approve(watch, 2)
@@ -515,7 +515,7 @@ describe('a sweep by ARP', () => {
     }
   })
 
-  it('is none of a router that asks for devices which answer, or for one that is gone', () => {
+  it('is not reported of a router that asks for devices that answer, or for one that left', () => {
     const { watch, told } = watchOf()
     for (let i = 0; i < 200; i++) {
       const at = START + i * SECOND
@@ -568,7 +568,7 @@ describe('a first contact of a watched device', () => {
     return { ...opened, now: START + 60 * HOUR }
   }
 
-  it('is told by itself where its contacts have settled: by a service that it has, and by a new one', () => {
+  it('is reported if contacts have settled, by a known service and by a new one', () => {
     const known = settled()
     known.watch.verdict(flow(23, -7, 443, known.now, MANY), false)
     expect(known.told).toEqual([
@@ -600,7 +600,7 @@ describe('a first contact of a watched device', () => {
     expect(told.map(({ rule }) => rule)).toEqual(['first-contact'])
   })
 
-  it('is one again after a restart for what is new alone', () => {
+  it('is reported after a restart only of new contacts', () => {
     const { watch } = settled()
     const [device] = decodeDevices(JSON.parse(JSON.stringify(encodeDevices(watch.table.all())))).filter(
       ({ address }) => address === '192.168.0.23',
@@ -609,7 +609,7 @@ describe('a first contact of a watched device', () => {
     expect(device?.contacts.outgoing.services).toHaveLength(2)
   })
 
-  it('is none of a device that had more contacts than a new one may have, when it is watched', () => {
+  it('is not reported of a device that had more contacts than the limit of new devices', () => {
     const { watch, told } = watchOf()
     const guest = { ...MANY, initiatorMac: Uint8Array.of(0xda, 0, 0, 0, 0, 5) }
     for (let i = 1; i <= 200; i++) watch.verdict(flow(5, -i, 443, START + i * HOUR, guest), false)
@@ -618,7 +618,7 @@ describe('a first contact of a watched device', () => {
     expect(told).toEqual([])
   })
 
-  it('of a device that contacts everybody is told once a day and service at most', () => {
+  it('of a device that contacts every host is reported at most once per day and service', () => {
     const { watch, told, now } = settled()
     for (let i = 10; i < 2000; i++) watch.verdict(flow(23, -i, 443, now + i * HOUR, MANY), false)
     expect(told.filter(({ rule }) => rule === 'first-contact')).toHaveLength(1)
@@ -752,7 +752,7 @@ describe('new devices while an agent takes stock', () => {
     return { found, untold: watch.report().untold }
   }
 
-  it('are the network as it is, but for a flood, which is told once', () => {
+  it('are the existing network, except for a flood, which is reported once', () => {
     expect(newDevices(256)).toEqual({ found: [], untold: 0 })
     expect(newDevices(20_000)).toEqual({ found: ['device-flood'], untold: 20_000 - 256 })
   })

@@ -108,7 +108,7 @@ describe('a flood of requests', () => {
     ])
   })
 
-  it('is none of many connections that are opened at once, as after an outage, nor of a busy service', () => {
+  it('is not reported of many connections at once, as after an outage, or of a busy service', () => {
     const opened = (count: number, everyMicros: number, answerMicros: number) =>
       each(count, (i) => {
         const syn = request(i, SYN, everyMicros * i)
@@ -119,7 +119,7 @@ describe('a flood of requests', () => {
     expect(toldOf(opened(700, 50, 2 * SECOND))).toHaveLength(1)
   })
 
-  it('is none of a program that logs by UDP from a new port each time, or of clients that a server refuses while it restarts', () => {
+  it('is not reported of a program that logs by UDP from new ports, or of clients that a restarting server refuses', () => {
     expect(toldOf(each(900, (i) => [{ ...request(i), from: [CLIENT, 1024 + i], at: 60_000 * i }]))).toEqual(
       [],
     )
@@ -150,7 +150,7 @@ describe('a flood of requests', () => {
     )
   })
 
-  it('is none of requests that are answered, however many: TCP with data or an end, UDP, or asked for by the device', () => {
+  it('is not reported of answered requests: TCP with data or FIN, UDP, or requests of the device', () => {
     const tcp = (flags: number, payload: number) =>
       each(3000, (i) => {
         const syn = request(i, SYN)
@@ -166,7 +166,7 @@ describe('a flood of requests', () => {
     expect(toldOf(tcp(ACK, 0))).not.toEqual([])
   })
 
-  it('is none of a request that is sent again and again, of slow ones, over many ports or to others', () => {
+  it('is not reported of repeated or slow requests, over many ports or to other hosts', () => {
     expect(toldOf(each(5000, (i) => [{ ...request(i % 100, SYN), at: 10 * i }]))).toEqual([])
     expect(toldOf(each(5000, (i) => [{ ...request(i % 100), at: 10 * i }]))).toEqual([])
     expect(toldOf(each(2000, (i) => [request(i, SYN, i * SECOND)]))).toEqual([])
@@ -182,7 +182,7 @@ describe('a flood of requests', () => {
     expect(toldOf(packets)).not.toEqual([])
   })
 
-  it('of 60 services at a time is told of each, though not all their requests are kept', () => {
+  it('of 60 services at a time is reported for each, although not all requests are stored', () => {
     const packets = each(60, (service) =>
       each(600, (i) => [
         { ...request(i, SYN), to: [CAMERA, 1000 + service] as const, at: 600 * service + i },
@@ -209,7 +209,7 @@ describe('a flood of requests', () => {
     }
   })
 
-  it('is found beside floods that fill the table, and these are told no more often', () => {
+  it('is found beside floods that fill the table, which are reported no more often', () => {
     const large = each(50_000, (i) => [
       { ...request(i, SYN), from: [CLIENT, i] as const, to: [CAMERA, 1000 + (i % 5)] as const, at: i },
     ])
@@ -254,7 +254,7 @@ describe('a tunnel through DNS', () => {
     return told
   }
 
-  it('is told at 32 different long names of a device within a minute, and at four times as many', () => {
+  it('is reported at 32 different long names of a device within a minute, and at four times that number', () => {
     expect(toldOf(200, 100)).toEqual([
       '53 192.168.0.23 asked 203.0.113.53 for 32 different DNS names of 100 or more characters in 3 s: data may leave inside DNS queries (DNS tunnel)',
       '53 192.168.0.23 asked 203.0.113.53 for 128 different DNS names of 100 or more characters in 13 s: data may leave inside DNS queries (DNS tunnel)',
@@ -264,7 +264,7 @@ describe('a tunnel through DNS', () => {
     )
   })
 
-  it('is none of shorter names, of the same ones, of slow ones, and of answers', () => {
+  it('is not reported of shorter, repeated or slow names, or of answers', () => {
     expect(toldOf(500, 99)).toEqual([])
     expect(toldOf(500, 120, { distinct: 31 })).toEqual([])
     expect(toldOf(500, 120, { everyMicros: 2 * SECOND })).toEqual([])

@@ -86,7 +86,7 @@ describe('each step in turn', async () => {
   })
 })
 
-it('an alert is told how many of its flow are in the file, of how many, and what came later', async () => {
+it("an alert has the number of its flow's packets in the file, of all, and of later ones", async () => {
   const onError = (): void => undefined
   const at = (timestampMicros: number) => ({ ...frames[0], timestampMicros })
   const { startMicros } = sampleAlert().flow

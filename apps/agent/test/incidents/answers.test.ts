@@ -171,7 +171,7 @@ describe('a snooze', () => {
     expect(again.book.list()).toEqual([])
   })
 
-  it('is refused for longer than may be asked, and what is no answer names the field', async () => {
+  it('is refused for too many hours, and an invalid answer names the field', async () => {
     const { book } = await openBook()
     const refusal = (asked: unknown) => book.answer(asked).then(String, (error: Error) => error.message)
     expect(await refusal({ incident: id(1), answer: 'snooze', hours: 721 })).toMatch(/at most 720/)
@@ -282,7 +282,7 @@ describe('"this is normal"', () => {
     expect(rows.some((row) => isNovel(mended, row))).toBe(false)
   })
 
-  it('and "attack" of the same flows contradict each other, which is told', async () => {
+  it('and "attack" of the same flows contradict each other, and the refusal says so', async () => {
     const { book, note } = await openBook()
     book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'), null)
     for (const row of unusual(17, 3)) for (const n of [1, 2]) note(n, row)

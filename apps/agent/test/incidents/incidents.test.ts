@@ -103,7 +103,7 @@ describe('evidence', () => {
     expect(changes()).toEqual([])
   })
 
-  it('is less where few flows were compared, and of what is announced to all', () => {
+  it('is less if few flows were compared, or for flows to groups', () => {
     const few = gathering()
     for (let i = 0; i < 16; i++) few.note(i, { rarity: { atMost: 0.1, flows: 9 } })
     expect(few.changes()).toEqual([])
@@ -368,7 +368,7 @@ describe('an incident', () => {
     expect(book.noteHeld(flow(5), true)).toBe(false)
   })
 
-  it('of a device that scans hosts keeps what is new of it, which its model unlearns', () => {
+  it('of a device that scans hosts keeps its new flows, which its model unlearns', () => {
     const { book, note, rows, unlearned } = gathering()
     const to = (host: number): FlowRecord => ({
       ...sampleRecord(1),
@@ -490,7 +490,7 @@ describe('incidents in the state folder', () => {
     expect(warnings[0]).toContain('its copy is used')
   })
 
-  it('are refused with the field where a value is out of range or what is one comes twice', () => {
+  it('are refused with the field if a value is out of range or a key occurs twice', () => {
     const { book, note } = gathering()
     note(0, fact('new-device', ''))
     const [whole] = book.all() as [Incident]

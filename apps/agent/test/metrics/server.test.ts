@@ -96,7 +96,7 @@ describe('clients that are slow', () => {
   })
 })
 
-it('/metrics is told by an address or a name of the machine, and not by a name that leads to it', async () => {
+it('/metrics answers an address or a name of the machine, and no other name that leads to it', async () => {
   for (const host of ['127.0.0.1:9477', '[::1]', 'localhost', 'oddflow-agent:9477', 'Gateway.lan'])
     expect(await get('/metrics', host), host).toBe('200 metrics\n')
   for (const host of ['evil.example', 'gateway.lan.evil.example', '127.0.0.1.evil.example', 'a b'])

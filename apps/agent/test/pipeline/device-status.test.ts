@@ -7,7 +7,7 @@ import { sampleIncident } from '../support/sample-incident.js'
 const NOON = Date.parse('2026-03-02T12:00:00') * 1000
 const HOUR = 3_600_000_000
 
-it('devices that have learned are told with their incidents of today and the last one', () => {
+it("outputs get devices that have learned, with today's incidents and the last one", () => {
   const camera = createDevice('02:00:00:00:00:0a', '192.0.2.23', NOON - 48 * HOUR)
   camera.state = 'watching'
   camera.group = 'cameras'
@@ -38,7 +38,7 @@ it('devices that have learned are told with their incidents of today and the las
   ])
 })
 
-it('of many devices the 64 that were seen last are told', () => {
+it('outputs get the 64 devices that were seen last', () => {
   const devices = Array.from({ length: 70 }, (_, i) => {
     const device = createDevice(`02:00:00:00:00:${i.toString(16).padStart(2, '0')}`, `192.0.2.${i}`, NOON)
     device.state = 'watching'

@@ -194,7 +194,7 @@ describe('overload', () => {
     expect(overload.times).toBe(1)
   })
 
-  it('that the end of the run cuts short is told to be over, with what was left out', () => {
+  it('that the end of the run cuts short is reported as over, with its dropped packets', () => {
     const { overload, said, second } = made()
     for (let i = 0; i < 3; i++) second({ flows: 1000, lagSeconds: 0.8, framesPerSecond: 100 })
     expect(said).toHaveLength(1)

@@ -81,7 +81,7 @@ describe('a synthetic attack', () => {
     },
   )
 
-  it('that the same model does not flag any more is told, and that it is flagged again', async () => {
+  it('that the same model no longer flags is reported, and its recovery too', async () => {
     const { test, model, results } = made()
     await test.round()
     const { isNovel } = model
@@ -129,7 +129,7 @@ describe('a synthetic attack', () => {
     expect(test.counts).toEqual({ flagged: 2, missed: 1, notNoticed: 0 })
   })
 
-  it('is not sent, or told of, after the end of the run', async () => {
+  it('is not sent or reported after the end of the run', async () => {
     let left = 3
     const { test, model, results } = made({
       clock: {

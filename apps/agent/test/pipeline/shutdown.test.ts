@@ -6,7 +6,7 @@ import { bringOut, closeAll, createStopTime, endFlows } from '../../src/pipeline
 import { type AlertLog, createMemoryLog } from '../../src/spool/alert-log.js'
 import { Notifier } from '../../src/spool/spool-reader.js'
 
-it('what fails at the end is told of, and keeps no other from its end', async () => {
+it('a step that fails at the end is reported, and the others still run', async () => {
   const said: string[] = []
   const done: number[] = []
   const step = (n: number) => async () => {

@@ -19,7 +19,7 @@ it('packets of which none is IP are no end of a silence', () => {
   expect(silence.tick()).toMatch(/^no packet for 30 minutes/)
 })
 
-it('a silence of ten minutes is told, and after one that ended only three times as long a one', () => {
+it('a silence of ten minutes is reported, later only one three times as long as the longest', () => {
   const silence = createSilence()
   expect(ticksUntilTold(silence)).toBe(601)
   expect(silence.tick()).toMatch(/^no packet for 10 minutes/)
@@ -29,7 +29,7 @@ it('a silence of ten minutes is told, and after one that ended only three times 
   for (let i = 0; i < 600; i++) expect(silence.tick()).toBeNull()
 })
 
-it('a cause is told when it begins and when it is over, whatever its reason in between, and each by itself', () => {
+it('each cause is reported when it begins and when it is over, whatever its reason in between', () => {
   const told: Notice[] = []
   const log = keepingLog()
   const now = { millis: 0 }
