@@ -14,8 +14,10 @@ import {
 import {
   type ColumnTopic,
   type FlowEnd,
+  grouped,
   measuredUnit,
   measuredValue,
+  partsOf,
   plainScale,
   reasonText,
   serviceReason,
@@ -55,7 +57,7 @@ export function rarityText({ atMost, flows }: Rarity, kind: 'flow' | 'row' = 'fl
   const one = 1 / atMost
   if (flows === 0 || !(one >= 10)) return null
   const step = 10 ** Math.max(0, Math.floor(Math.log10(one)) - 1)
-  return `rarer than 1 ${kind} in ${(Math.floor(one / step) * step).toLocaleString('en-US')}`
+  return `rarer than 1 ${kind} in ${grouped(Math.floor(one / step) * step)}`
 }
 
 /**
@@ -210,10 +212,12 @@ export function createFlowExplainer(
         isOfMeans: detector.kind === 'gmm' || detector.kind === 'pca',
         keepsPlaces: contract.featureSet === 'rows' || hasFixedColumns(contract),
       })
-  const bytesIn = (values: Float64Array, end: FlowEnd): number => {
-    const column = columns.findIndex(({ name }) => name === `${end}_bytes`)
-    return measuredValue(columns[column]!, values[column]!)
+  const bytesColumns = {
+    initiator: columns.findIndex(({ name }) => name === 'initiator_bytes'),
+    responder: columns.findIndex(({ name }) => name === 'responder_bytes'),
   }
+  const bytesIn = (values: Float64Array, end: FlowEnd): number =>
+    measuredValue(columns[bytesColumns[end]]!, values[bytesColumns[end]]!)
   return (judged) => {
     const { row, score, threshold } = judged
     const explanation = explainer.explain(row, score, threshold)
@@ -234,7 +238,9 @@ export function createFlowExplainer(
 /** Of flow summaries: a family of columns that say much the same is one topic, shown by its column of most weight. */
 function summaryTopics(columns: readonly FeatureColumn[], categoryColumn: number): TopicsOf {
   const measured = (values: Float64Array, at: number): number => measuredValue(columns[at]!, values[at]!)
-  const at = (name: string): number => columns.findIndex((column) => column.name === name)
+  const parts = columns.map(({ name }) => partsOf(name))
+  const places = new Map(columns.map(({ name }, column) => [name, column]))
+  const at = (name: string): number => places.get(name) ?? -1
   return ({ row, viewpoint = 'initiator' }, { nearestRow, typicalRow, columns: surprises }, weights) => {
     const packets = {
       initiator: measured(row, at('initiator_packets')),
@@ -246,14 +252,14 @@ function summaryTopics(columns: readonly FeatureColumn[], categoryColumn: number
       { topic: ColumnTopic; column: number; largest: number; weight: number }
     >()
     for (const [column, weight] of weights.of) {
-      const topic = topicOf(columns[column]!.name, packets, isKnown)
-      const earlier = families.get(topic.family)
-      families.set(topic.family, {
-        ...(earlier === undefined || weight > earlier.largest
-          ? { topic, column: at(topic.name), largest: weight }
-          : earlier),
-        weight: (earlier?.weight ?? 0) + weight,
-      })
+      const topic = topicOf(parts[column]!, packets, isKnown)
+      const family = families.get(topic.family)
+      if (family === undefined) {
+        families.set(topic.family, { topic, column: at(topic.name), largest: weight, weight })
+        continue
+      }
+      if (weight > family.largest) Object.assign(family, { topic, column: at(topic.name), largest: weight })
+      family.weight += weight
     }
     return telling([...families.values()], weights, categoryColumn).map(({ topic, column, weight }) => {
       const value = measured(row, column)
@@ -358,10 +364,15 @@ function weightsOf({ columns, features }: ScoreExplanation, lack: number): Colum
     const of = features.map(({ column, gain }) => [column, gain] as const)
     return { of, least: NEGLIGIBLE_GAIN * lack, isRanked: false }
   }
-  const of = Array.from(columns.nats, (nats, column) => [column, nats] as const).filter(
-    ([, nats]) => nats > 0,
-  )
-  return { of, least: NEGLIGIBLE_NATS * of.reduce((sum, [, nats]) => sum + nats, 0), isRanked: true }
+  const of: [column: number, weight: number][] = []
+  let sum = 0
+  for (let column = 0; column < columns.nats.length; column++) {
+    const nats = columns.nats[column]!
+    if (!(nats > 0)) continue
+    of.push([column, nats])
+    sum += nats
+  }
+  return { of, least: NEGLIGIBLE_NATS * sum, isRanked: true }
 }
 
 function telling<T extends { readonly column: number; readonly weight: number }>(

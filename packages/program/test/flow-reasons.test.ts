@@ -2,7 +2,7 @@
 import { log } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { measuredValue, reasonText, serviceReason, topicOf } from '../src/flow-reasons.js'
+import { grouped, measuredValue, partsOf, reasonText, serviceReason, topicOf } from '../src/flow-reasons.js'
 
 const sent = (value: number, low: number, high: number, nearest = low): string | null =>
   reasonText({ name: 'initiator_bytes' }, { value, nearest, usual: { low, high } }, 'initiator')
@@ -100,18 +100,31 @@ it('a number comes back from its logarithm', () => {
   )
 })
 
+it('a number is grouped as Intl.NumberFormat groups it', () => {
+  const { format } = new Intl.NumberFormat('en-US', { maximumFractionDigits: 20 })
+  const digits = fc.integer({ min: -999_999_999, max: 999_999_999 })
+  fc.assert(
+    fc.property(digits, fc.integer({ min: -18, max: 5 }), (mantissa, exponent) => {
+      const x = Number(`${mantissa}e${exponent}`)
+      expect(grouped(x)).toBe(format(x))
+    }),
+  )
+})
+
 it('columns of an end that sent nothing, and times of a single packet, are one topic', () => {
   const single = { initiator: 1, responder: 0 }
-  const times = ['duration', 'iat_mean', 'iat_max', 'first_iat'].map((name) => topicOf(name, single, true))
+  const times = ['duration', 'iat_mean', 'iat_max', 'first_iat'].map((name) =>
+    topicOf(partsOf(name), single, true),
+  )
   expect(new Set(times.map(({ family }) => family)).size).toBe(1)
   const responder = ['bytes', 'packets', 'size_max', 'first_size'].map((name) =>
-    topicOf(`responder_${name}`, single, true),
+    topicOf(partsOf(`responder_${name}`), single, true),
   )
   expect(new Set(responder.map(({ family }) => family)).size).toBe(1)
   expect(new Set(responder.map(({ name }) => name))).toEqual(new Set(['responder_packets']))
   const many = { initiator: 3, responder: 3 }
-  expect(topicOf('iat_max', many, true)).toEqual({ family: 'pauses', name: 'iat_max' })
-  expect(topicOf('initiator_bytes', many, true).family).not.toBe(
-    topicOf('responder_bytes', many, true).family,
+  expect(topicOf(partsOf('iat_max'), many, true)).toEqual({ family: 'pauses', name: 'iat_max' })
+  expect(topicOf(partsOf('initiator_bytes'), many, true).family).not.toBe(
+    topicOf(partsOf('responder_bytes'), many, true).family,
   )
 })

@@ -10,7 +10,7 @@ import { ArgumentError, exp, type Matrix } from '@oddflow/core'
 import { fieldsAt, finiteAt, refuseOtherFields, wholeAt } from '../fields.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/layout.js'
 import { checkTailTable } from './support-guard.js'
-import { createTailFunction, fitTailTable, logTail } from './tail-probability.js'
+import { createTailFunction, fitTailTable, logTail, type TailFunction } from './tail-probability.js'
 
 /** Of one flow, in nats. */
 const MAXIMUM_SURPRISE = 6
@@ -104,9 +104,17 @@ function levelOf(
   return { level: means.reduce((most, mean) => Math.max(most, mean), least), groups: count }
 }
 
+/** Of the tables that `tailShare` was asked about: it is asked for each alert. */
+const tailFunctions = new WeakMap<Matrix, TailFunction>()
+
 /** The share of held-out training flows that score no higher; an exponential tail continues below the lowest. */
 export function tailShare({ tail }: Pick<GroupCalibration, 'tail'>, score: number): number {
-  return exp(logTail(createTailFunction(tail), score))
+  let table = tailFunctions.get(tail)
+  if (table === undefined) {
+    table = createTailFunction(tail)
+    tailFunctions.set(tail, table)
+  }
+  return exp(logTail(table, score))
 }
 
 function surpriseOf(tail: Matrix): (score: number) => number {

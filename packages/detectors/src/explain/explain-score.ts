@@ -244,12 +244,7 @@ function createEnsembleExplainer(model: EnsembleModel, features: number): Explai
       for (const { view, explainer, surprise, weights, value } of views) {
         view(single, names, value)
         explainer.share(single, names[0]!, value[0]!, shares)
-        // as parts of the largest, so that their sum stays finite
-        const largest = shares.reduce((most, share) => Math.max(most, share), 0)
-        if (!(largest > 0)) continue
-        const total = shares.reduce((sum, share) => sum + share / largest, 0)
-        const nats = surpriseOf(surprise, value[0]!, weights)
-        for (let j = 0; j <= width; j++) sums[j]! += (nats * (shares[j]! / largest)) / total
+        divideAmong(shares, surpriseOf(surprise, value[0]!, weights), sums)
       }
       const example = views[exampleBy]!.explainer.example!(single, names[0]!, views[exampleBy]!.value[0]!)
       const nearestRow = row.slice()
@@ -285,6 +280,17 @@ function createEnsembleExplainer(model: EnsembleModel, features: number): Explai
       }
     },
   }
+}
+
+/** Adds a view's surprise to the columns, by their shares; to none where all shares are 0. */
+function divideAmong(shares: Float64Array, nats: number, sums: Float64Array): void {
+  let largest = 0
+  for (let j = 0; j < shares.length; j++) largest = Math.max(largest, shares[j]!)
+  if (!(largest > 0)) return
+  // as parts of the largest, so that their sum stays finite
+  let total = 0
+  for (let j = 0; j < shares.length; j++) total += shares[j]! / largest
+  for (let j = 0; j < shares.length; j++) sums[j]! += (nats * (shares[j]! / largest)) / total
 }
 
 /** What a model says of the columns of a row, from the nats of each scaled column and of the category behind them. */
