@@ -1,6 +1,5 @@
 /** From a novel flow record to an alert in the log. */
 
-import { createHash } from 'node:crypto'
 import { formatAddress } from '@oddflow/capture'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
 import {
@@ -21,7 +20,14 @@ import type { LossHistory } from '../pipeline/conditions.js'
 import type { AgentVerdict, Decider } from '../pipeline/counters.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import { createAggregator } from './aggregate.js'
-import { type Alert, type AlertDevice, type AlertRule, type FactRule, isFactRule } from './alert.js'
+import {
+  type Alert,
+  type AlertDevice,
+  type AlertRule,
+  type FactRule,
+  hashOfEnds,
+  isFactRule,
+} from './alert.js'
 import { type AlertExplainer, encodeEve, encodeNotice, type Notice } from './eve.js'
 import type { Suppression } from './suppress.js'
 
@@ -60,66 +66,54 @@ export function makeAlert(
   const peerMac = macText(isResponder ? record.initiatorMac : record.responderMac)
   const address = isResponder ? destination : source
   const idText = isFactRule(verdict.rule) ? `${model} ${verdict.rule}` : model
-  const flowHash = hashOf([...keyNumbers(record), record.captureIndex, record.flowFirstPacketNumber], '')
-  const recordHash = hashOf([...keyNumbers(record), record.startMicros, record.pieceIndex], idText)
-  return {
-    id: recordHash.toString('hex', 0, 16),
-    flowId: Number(flowHash.readBigUInt64BE(0) >> 11n),
-    sourceWords: initiatorAddress.slice(),
-    destinationWords: responderAddress.slice(),
+  const flow = {
+    protocol: protocolName(protocol),
+    source,
+    sourcePort: record.initiatorPort,
+    destination,
+    destinationPort: record.responderPort,
+    startMicros: record.startMicros,
+    durationMicros: record.durationMicros,
+    packets: record.packets,
+    bytes: initiatorBytes + responderBytes,
+    piece: record.pieceIndex,
+  }
+  const sourceWords = initiatorAddress.slice()
+  const destinationWords = responderAddress.slice()
+  const ends = { ipVersion, protocol, sourceWords, destinationWords, flow }
+  const alert: Alert = {
+    id: hashOfEnds(ends, record.startMicros, record.pieceIndex, idText).toString('hex', 0, 16),
+    sourceWords,
+    destinationWords,
     ipVersion,
     protocol,
+    captureIndex: record.captureIndex,
+    flowFirstPacketNumber: record.flowFirstPacketNumber,
     vlan: record.vlan,
     device: { mac, address, ...context.labelsOf?.(mac ?? address) },
     peer,
     peerKey: peerIsLocal ? (peerMac ?? peer) : null,
-    flow: {
-      protocol: protocolName(protocol),
-      source,
-      sourcePort: record.initiatorPort,
-      destination,
-      destinationPort: record.responderPort,
-      startMicros: record.startMicros,
-      durationMicros: record.durationMicros,
-      packets: record.packets,
-      bytes: initiatorBytes + responderBytes,
-      piece: record.pieceIndex,
-    },
+    flow,
     flowStartMicros: record.flowStartMicros,
     initiatorPackets: record.initiatorPackets,
     responderPackets: record.responderPackets,
     initiatorBytes,
     responderBytes,
     rule: verdict.rule,
-    ...(verdict.fact === undefined ? {} : { fact: verdict.fact }),
     score: verdict.score,
     threshold: verdict.threshold,
     early: verdict.early === true,
     atMicros: record.startMicros + record.durationMicros,
     model: verdict.model,
-    ...losses,
+    lostPackets: losses.lostPackets,
+    lostInWindow: losses.lostInWindow,
     rarity,
     row: verdict.score === null ? null : (record.row?.slice() ?? null),
-    ...(verdict.shadow === undefined ? {} : { shadow: verdict.shadow }),
     folded: null,
   }
-}
-
-function keyNumbers(record: FlowRecord): number[] {
-  return [
-    record.ipVersion,
-    record.protocol,
-    ...record.initiatorAddress,
-    ...record.responderAddress,
-    record.initiatorPort,
-    record.responderPort,
-  ]
-}
-
-function hashOf(numbers: readonly number[], text: string): Buffer {
-  const bytes = new DataView(new ArrayBuffer(8 * numbers.length))
-  for (const [i, number] of numbers.entries()) bytes.setFloat64(8 * i, number)
-  return createHash('sha256').update(new Uint8Array(bytes.buffer)).update(text).digest()
+  // most have neither, and V8 builds an object with a spread by a slow path
+  if (verdict.fact !== undefined) return { ...alert, fact: verdict.fact }
+  return verdict.shadow === undefined ? alert : { ...alert, shadow: verdict.shadow }
 }
 
 interface AlertPipelineOptions {
@@ -224,7 +218,7 @@ export function createAlertPipeline(options: AlertPipelineOptions) {
       totals.suppressed++
       return
     }
-    const alert = { ...made, ...gather(made, verdict.novel, endMicros, options) }
+    const alert = Object.assign(made, gather(made, verdict.novel, endMicros, options))
     if (aggregator === null) emit(alert)
     else aggregator.add(alert, endMicros)
   }

@@ -2,6 +2,7 @@
  * Alert: one flow record that is new, with what a person needs to find the flow elsewhere and to see why. Times are the
  * capture's. The same packets and the same model give the same alert, with the same id.
  */
+import { createHash } from 'node:crypto'
 import type { Rarity, VerdictRule } from '@oddflow/program'
 import type { MutingAnswer } from '../incidents/answer.js'
 import type { AgentVerdict } from '../pipeline/counters.js'
@@ -60,8 +61,9 @@ export interface AlertDevice {
 export interface Alert {
   /** 32 hexadecimal digits. */
   readonly id: string
-  /** Equal for all records of a flow; below 2^53. */
-  readonly flowId: number
+  /** With the ends, equal for all records of a flow. */
+  readonly captureIndex: number
+  readonly flowFirstPacketNumber: number
   /** Four words each, as packets have them. */
   readonly sourceWords: Uint32Array
   readonly destinationWords: Uint32Array
@@ -119,6 +121,37 @@ interface FoldedAlerts {
   readonly peers: number
   readonly services: number
   readonly firstId: string
+}
+
+const HASHED = new DataView(new ArrayBuffer(8 * 14))
+
+/** SHA-256 of a flow's ends and what tells its record or flow from others between them. */
+export function hashOfEnds(
+  {
+    ipVersion,
+    protocol,
+    sourceWords,
+    destinationWords,
+    flow,
+  }: Pick<Alert, 'ipVersion' | 'protocol' | 'sourceWords' | 'destinationWords' | 'flow'>,
+  first: number,
+  second: number,
+  text: string,
+): Buffer {
+  let at = 0
+  const put = (number: number): void => {
+    HASHED.setFloat64(at, number)
+    at += 8
+  }
+  put(ipVersion)
+  put(protocol)
+  for (let w = 0; w < 4; w++) put(sourceWords[w])
+  for (let w = 0; w < 4; w++) put(destinationWords[w])
+  put(flow.sourcePort)
+  put(flow.destinationPort)
+  put(first)
+  put(second)
+  return createHash('sha256').update(HASHED).update(text).digest()
 }
 
 /** The port of the service: the lower one, as in the rule on flows of one packet. */

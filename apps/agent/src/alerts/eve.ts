@@ -12,7 +12,7 @@ import { createFlowExplainer, type FlowExplanation, jsonLine, rarityText } from 
 import type { PeerName } from '../devices/peer-names.js'
 import type { KeptEvidence } from '../evidence/evidence.js'
 import type { AlertEvent, NoticeEvent, NoticeRule } from '../page/api.js'
-import { type Alert, type AlertRule, servicePort } from './alert.js'
+import { type Alert, type AlertRule, hashOfEnds, servicePort } from './alert.js'
 
 /** As FlowExplanation has it, or another rule than the score. */
 type AlertReason = FlowExplanation['reason'] | 'rule'
@@ -125,7 +125,7 @@ export function eveEvent(
     : { src_port: flow.sourcePort, dest_port: flow.destinationPort }
   const event = {
     timestamp: eveTime(alert.atMicros),
-    flow_id: alert.flowId,
+    flow_id: flowId(alert),
     ...(iface === null ? {} : { in_iface: iface }),
     event_type: 'alert',
     ...(alert.vlan === 0 ? {} : { vlan: [alert.vlan] }),
@@ -133,7 +133,7 @@ export function eveEvent(
     dest_ip: flow.destination,
     ...ports,
     proto: PROTOCOL_NAMES[protocol] ?? String(protocol),
-    // here and not when the alert is made: most alerts of a flood are folded, and it takes longer than all the rest
+    // here and not when the alert is made, as the flow's id: most alerts of a flood are folded
     community_id: communityId({
       ipVersion: alert.ipVersion,
       protocol,
@@ -174,6 +174,12 @@ export function eveEvent(
   }
   // by a name, since the page does not look into all of it
   return event
+}
+
+/** Equal for all records of a flow; below 2^53. */
+function flowId(alert: Alert): number {
+  const hash = hashOfEnds(alert, alert.captureIndex, alert.flowFirstPacketNumber, '')
+  return Number(hash.readBigUInt64BE(0) >> 11n)
 }
 
 export function encodeEve(

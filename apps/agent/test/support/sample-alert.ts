@@ -22,7 +22,8 @@ export function sampleAlert(
   }
   return {
     id: String(count++).padStart(32, '0'),
-    flowId: 123_456_789,
+    captureIndex: 0,
+    flowFirstPacketNumber: 17,
     sourceWords: Uint32Array.of(0, 0, 0, 0xc000020a),
     destinationWords: Uint32Array.of(0, 0, 0, 0xc6336401),
     ipVersion: 4,
