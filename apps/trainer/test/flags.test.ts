@@ -38,7 +38,7 @@ function asked(args: readonly string[]): DetectorOptions {
 
 /** A flag for each option with a value that is not its default. */
 const OTHER: readonly [option: OptionName, flag: string, value: unknown][] = OPTION_NAMES.map((name) => {
-  const { kind, byDefault, choices = [] } = optionNamed(name)
+  const { kind, byDefault, isValid, choices = [] } = optionNamed(name)
   const flag = flagOf(name)
   if (kind === 'flag') return [name, byDefault ? flag.replace('--', '--no-') : flag, !byDefault]
   if (kind === 'list') {
@@ -49,7 +49,8 @@ const OTHER: readonly [option: OptionName, flag: string, value: unknown][] = OPT
     const other = choices.find((one) => one !== byDefault)
     return [name, `${flag} ${other}`, other]
   }
-  const other = kind === 'whole' ? (byDefault as number) - 1 : (byDefault as number) / 2
+  const near = byDefault as number
+  const other = kind === 'whole' ? [near - 1, near + 1].find(isValid) : near / 2
   return [name, `${flag} ${other}`, other]
 })
 
