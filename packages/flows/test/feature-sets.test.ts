@@ -10,6 +10,7 @@ import {
   type FlowFeatureSet,
   featureDimension,
   type PacketContract,
+  packetFeatureSet,
 } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -69,15 +70,13 @@ function contractOfSet(featureSet: FlowFeatureSet, changes: Partial<PacketContra
     return flowSummaryContract({ idleTimeoutMicros, activeTimeoutMicros, endOnClose, vlanKey })
   }
   const packetsPerFlow = changes.packetsPerFlow ?? 4
-  const own = {
-    'iat-size': { iatUnit },
-    iat: { iatUnit },
-    size: {},
-    'stats-header': { iatUnit, packetsKept: packetsPerFlow + 3 },
-    'samp-size': { samplingIntervalMicros: 700_000 },
-    'samp-num': { samplingIntervalMicros: 700_000.3 },
-    'header-bits': {},
-  }[featureSet]
+  const fields: Readonly<Record<string, unknown>> = {
+    iatUnit,
+    packetsKept: packetsPerFlow + 3,
+    samplingIntervalMicros: featureSet === 'samp-num' ? 700_000.3 : 700_000,
+  }
+  const { ownFields } = packetFeatureSet(featureSet)
+  const own = Object.fromEntries(Object.entries(fields).filter(([field]) => ownFields.includes(field)))
   return {
     ...rules,
     ...changes,
