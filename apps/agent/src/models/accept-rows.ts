@@ -108,25 +108,19 @@ function withinReach<T>(work: () => T): T {
   }
 }
 
-function changedFlows(
-  before: SavedModel,
-  after: SavedModel,
-  given: Matrix,
-  others: Matrix,
-): { remembered: number; forgotten: number; text: string } {
+function changedFlows(before: SavedModel, after: SavedModel, given: Matrix, others: Matrix) {
   const usual = rememberedRows(before.detector) ?? matrixOf(0, given.cols, new Float64Array(0))
-  const changed = (rows: Matrix): boolean[] => {
-    const [was, is] = [novelRows(before, rows), novelRows(after, rows)]
-    return is.map((novel, i) => novel !== was[i])
-  }
-  const count = (all: readonly boolean[]): number => all.filter((each) => each).length
-  const [ofGiven, ofUsual, ofOthers] = [given, usual, others].map((rows) => count(changed(rows)))
+  const [ofGiven, ofUsual, ofOthers] = [given, usual, others].map((rows) => {
+    const was = novelRows(before, rows)
+    const changed = novelRows(after, rows).filter((novel, i) => novel !== was[i])
+    return { count: changed.length, nowNovel: changed.filter((novel) => novel).length }
+  })
   const total = given.rows + usual.rows + others.rows
-  const nowNovel = count(novelRows(after, usual).map((novel, i) => novel && !novelRows(before, usual)[i]))
+  const ofOtherIncidents = others.rows === 0 ? '' : `, ${ofOthers.count} of ${others.rows} of other incidents`
   return {
     remembered: usual.rows,
-    forgotten: nowNovel,
-    text: `${ofGiven + ofUsual + ofOthers} of ${total} earlier flows change verdict: ${ofGiven} of ${given.rows} of this incident, ${ofUsual} of ${usual.rows} usual ones${others.rows === 0 ? '' : `, ${ofOthers} of ${others.rows} of other incidents`}`,
+    forgotten: ofUsual.nowNovel,
+    text: `${ofGiven.count + ofUsual.count + ofOthers.count} of ${total} earlier flows change verdict: ${ofGiven.count} of ${given.rows} of this incident, ${ofUsual.count} of ${usual.rows} usual ones${ofOtherIncidents}`,
   }
 }
 

@@ -18,8 +18,6 @@ import {
 } from '@oddflow/core'
 import { MAXIMUM_SERVICES } from '@oddflow/flows'
 
-export type RowReservoir = ReturnType<typeof reservoirOf>
-
 export interface ReservoirShape {
   /** D. */
   readonly dimension: number
@@ -38,7 +36,7 @@ export function reservoirBytes({ dimension, capacity }: RowShape): number {
 }
 
 export function createRowReservoir(shape: ReservoirShape): RowReservoir {
-  return reservoirOf(shape, {
+  return new RowReservoir(shape, {
     count: 0,
     seen: 0,
     rows: new Float64Array(0),
@@ -64,109 +62,140 @@ interface Contents extends Record<'rows' | (typeof COLUMNS)[number], Float64Arra
   readonly notes: Map<string, number>
 }
 
-function reservoirOf({ dimension, capacity, seed }: ReservoirShape, contents: Contents) {
-  const rng = createRng(seed)
-  const placeFor = (): number => {
-    if (contents.count < capacity) return contents.count++
-    const place = rng.fork(String(contents.seen)).nextBelow(contents.seen + 1)
-    return place < capacity ? place : -1
+export class RowReservoir {
+  readonly #dimension: number
+  readonly #capacity: number
+  readonly #rng: ReturnType<typeof createRng>
+  readonly #contents: Contents
+
+  constructor({ dimension, capacity, seed }: ReservoirShape, contents: Contents) {
+    this.#dimension = dimension
+    this.#capacity = capacity
+    this.#rng = createRng(seed)
+    this.#contents = contents
   }
-  const makeRoom = (): void => {
+
+  get count(): number {
+    return this.#contents.count
+  }
+
+  /** Rows that it is a sample of. */
+  get seen(): number {
+    return this.#contents.seen
+  }
+
+  /** Current size of its rows. */
+  get bytes(): number {
+    const contents = this.#contents
+    return contents.rows.byteLength + COLUMNS.reduce((sum, column) => sum + contents[column].byteLength, 0)
+  }
+
+  /** Numbers that are saved with it. */
+  get notes(): Map<string, number> {
+    return this.#contents.notes
+  }
+
+  /** Adds or drops a copy of D numbers. @param pair - of the flow's addresses (addressPair). */
+  add(row: Float64Array, startMicros: number = Number.NaN, pair = 0): void {
+    const contents = this.#contents
+    this.#makeRoom()
+    const place = this.#placeFor()
+    if (place >= 0) {
+      contents.rows.set(row, place * this.#dimension)
+      contents.numbers[place] = contents.seen
+      contents.starts[place] = startMicros
+      contents.pairs[place] = pair
+    }
+    contents.seen++
+  }
+
+  /** Removes rows of flows between these addresses that began in this time. Returns their number. */
+  removeFlows(pairs: ReadonlySet<number>, fromMicros: number, toMicros: number): number {
+    const contents = this.#contents
+    const dimension = this.#dimension
+    const before = contents.count
+    for (let place = before - 1; place >= 0; place--) {
+      const isOfTime = contents.starts[place] >= fromMicros && contents.starts[place] <= toMicros
+      if (!isOfTime || !pairs.has(contents.pairs[place])) continue
+      const last = --contents.count
+      contents.rows.copyWithin(place * dimension, last * dimension, (last + 1) * dimension)
+      for (const column of COLUMNS) contents[column][place] = contents[column][last]
+    }
+    return before - contents.count
+  }
+
+  /** The packets' clock was set. */
+  clockSet(byMicros: number): void {
+    const { count, starts } = this.#contents
+    for (let place = 0; place < count; place++) starts[place] += byMicros
+  }
+
+  /** A flow of one packet to this service. */
+  addOnePacket(service: string): void {
+    this.#contents.onePacketFlows++
+    const { services } = this.#contents
+    const before = services.get(service)
+    if (before !== undefined || services.size < MAXIMUM_SERVICES) services.set(service, (before ?? 0) + 1)
+  }
+
+  /** n × D, a copy, in the order of arrival. */
+  rows(): Matrix {
+    const { count, numbers, rows } = this.#contents
+    const dimension = this.#dimension
+    const inOrder = Uint32Array.from({ length: count }, (_, i) => i).sort((a, b) => numbers[a] - numbers[b])
+    const out = new Float64Array(count * dimension)
+    inOrder.forEach((place, i) => {
+      out.set(rows.subarray(place * dimension, (place + 1) * dimension), i * dimension)
+    })
+    return matrixOf(count, dimension, out)
+  }
+
+  onePacketRule(): OnePacketRule {
+    const { onePacketFlows, services } = this.#contents
+    return { flows: onePacketFlows, services: [...services.keys()].sort() }
+  }
+
+  encode(): Uint8Array {
+    const { count, seen, onePacketFlows, services, notes, rows: all } = this.#contents
+    const rows = all.slice(0, count * this.#dimension)
+    const columns = COLUMNS.map((column) => this.#contents[column].slice(0, count))
+    const facts = JSON.stringify({ seen, onePacketFlows, services: [...services], notes: [...notes] })
+    return encodeSafetensors({
+      tensors: new Map<string, Tensor>([
+        ['rows', { dtype: 'F64', shape: [count, this.#dimension], data: rows }],
+        ...COLUMNS.map(
+          (column, i) =>
+            [column, { dtype: 'F64', shape: [count], data: columns[i] as Float64Array }] as const,
+        ),
+      ]),
+      metadata: new Map([
+        ['kind', KIND],
+        ['facts', facts],
+        ['crc32', String(checksum([rows, ...columns], facts))],
+      ]),
+    })
+  }
+
+  /** The place of the next row; -1 if the sample does not take it. */
+  #placeFor(): number {
+    const contents = this.#contents
+    if (contents.count < this.#capacity) return contents.count++
+    const place = this.#rng.fork(String(contents.seen)).nextBelow(contents.seen + 1)
+    return place < this.#capacity ? place : -1
+  }
+
+  #makeRoom(): void {
+    const contents = this.#contents
     const places = contents.numbers.length
-    if (contents.count < places || places === capacity) return
-    const more = Math.min(capacity, Math.max(FIRST_ROWS, 2 * places))
+    if (contents.count < places || places === this.#capacity) return
+    const more = Math.min(this.#capacity, Math.max(FIRST_ROWS, 2 * places))
     const grown = (from: Float64Array, length: number): Float64Array => {
       const into = new Float64Array(length)
       into.set(from)
       return into
     }
-    contents.rows = grown(contents.rows, more * dimension)
+    contents.rows = grown(contents.rows, more * this.#dimension)
     for (const column of COLUMNS) contents[column] = grown(contents[column], more)
-  }
-  const inOrder = (): Uint32Array =>
-    Uint32Array.from({ length: contents.count }, (_, i) => i).sort(
-      (a, b) => contents.numbers[a] - contents.numbers[b],
-    )
-  return {
-    /** Adds or drops a copy of D numbers. @param pair - of the flow's addresses (addressPair). */
-    add(row: Float64Array, startMicros: number = Number.NaN, pair = 0): void {
-      makeRoom()
-      const place = placeFor()
-      if (place >= 0) {
-        contents.rows.set(row, place * dimension)
-        contents.numbers[place] = contents.seen
-        contents.starts[place] = startMicros
-        contents.pairs[place] = pair
-      }
-      contents.seen++
-    },
-    /** Removes rows of flows between these addresses that began in this time. Returns their number. */
-    removeFlows(pairs: ReadonlySet<number>, fromMicros: number, toMicros: number): number {
-      const { rows, starts } = contents
-      const before = contents.count
-      for (let place = before - 1; place >= 0; place--) {
-        const isOfTime = starts[place] >= fromMicros && starts[place] <= toMicros
-        if (!isOfTime || !pairs.has(contents.pairs[place])) continue
-        const last = --contents.count
-        rows.copyWithin(place * dimension, last * dimension, (last + 1) * dimension)
-        for (const column of COLUMNS) contents[column][place] = contents[column][last]
-      }
-      return before - contents.count
-    },
-    /** The packets' clock was set. */
-    clockSet(byMicros: number): void {
-      for (let place = 0; place < contents.count; place++) contents.starts[place] += byMicros
-    },
-    /** A flow of one packet to this service. */
-    addOnePacket(service: string): void {
-      contents.onePacketFlows++
-      const { services } = contents
-      const before = services.get(service)
-      if (before !== undefined || services.size < MAXIMUM_SERVICES) services.set(service, (before ?? 0) + 1)
-    },
-    /** n × D, a copy, in the order of arrival. */
-    rows(): Matrix {
-      const out = new Float64Array(contents.count * dimension)
-      inOrder().forEach((place, i) => {
-        out.set(contents.rows.subarray(place * dimension, (place + 1) * dimension), i * dimension)
-      })
-      return matrixOf(contents.count, dimension, out)
-    },
-    onePacketRule: (): OnePacketRule => ({
-      flows: contents.onePacketFlows,
-      services: [...contents.services.keys()].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)),
-    }),
-    get count() {
-      return contents.count
-    },
-    get seen() {
-      return contents.seen
-    },
-    /** Current size of its rows. */
-    get bytes() {
-      return contents.rows.byteLength + COLUMNS.reduce((sum, column) => sum + contents[column].byteLength, 0)
-    },
-    notes: contents.notes,
-    encode(): Uint8Array {
-      const { count, seen, onePacketFlows, services, notes } = contents
-      const rows = contents.rows.slice(0, count * dimension)
-      const columns = COLUMNS.map((column) => contents[column].slice(0, count))
-      const facts = JSON.stringify({ seen, onePacketFlows, services: [...services], notes: [...notes] })
-      return encodeSafetensors({
-        tensors: new Map<string, Tensor>([
-          ['rows', { dtype: 'F64', shape: [count, dimension], data: rows }],
-          ...COLUMNS.map(
-            (column, i) =>
-              [column, { dtype: 'F64', shape: [count], data: columns[i] as Float64Array }] as const,
-          ),
-        ]),
-        metadata: new Map([
-          ['kind', KIND],
-          ['facts', facts],
-          ['crc32', String(checksum([rows, ...columns], facts))],
-        ]),
-      })
-    },
   }
 }
 
@@ -201,7 +230,7 @@ export function decodeRowReservoir(bytes: Uint8Array, shape: ReservoirShape): Ro
     notes: [string, number][]
   }
   if (!(facts.seen >= count) || facts.services.length > MAXIMUM_SERVICES) return refuse('expected counts')
-  return reservoirOf(shape, {
+  return new RowReservoir(shape, {
     count,
     seen: facts.seen,
     rows: rows.data as Float64Array,
