@@ -10,103 +10,118 @@ import { type FileSystem, hasCode, type OpenFile } from '../files/file-system.js
 import type { AlertBatch } from '../spool/alert-log.js'
 import type { Output } from './output.js'
 
-export interface EveFile extends Output {
-  reopen(): void
-}
-
 const LINE_FEED = 10
 /** Longer than the longest alert, and so than a cut-off line. */
 const TAIL_BYTES = 131_072
 
 /**
- * Rejects with the error of the file system when the file cannot be opened.
+ * Rejects with the error of the file system if the file cannot be opened.
  * @param onNoReader - called if the file is a pipe without a reader.
+ * @param onShared - called once if another program wrote to the file.
  */
 export async function openEveFile(
   files: FileSystem,
   path: string,
   onNoReader: (error: FileError) => void = () => undefined,
-  /** Called once if another program wrote to the file. */
   onShared: () => void = () => undefined,
 ): Promise<EveFile> {
-  const isRegular = async (): Promise<boolean> => (await files.isRegular(path)) !== false
-  let cuttable = await isRegular()
-  let file: OpenFile | null = await files.open(path, 'append').catch((error: unknown) => {
+  const output = new AppendedFile(files, path, onShared)
+  await output.open().catch((error: unknown) => {
     if (!(error instanceof FileError && error.code === 'file.no-reader')) throw error
     onNoReader(error)
-    return null
   })
+  return output
+}
+
+export type EveFile = Output & Pick<AppendedFile, 'reopen'>
+
+class AppendedFile implements Output {
+  readonly name = 'eve'
+  readonly target: string
+  readonly #files: FileSystem
+  readonly #onShared: () => void
+  #file: OpenFile | null = null
+  /** It can be flushed and cut, unlike a pipe or a terminal. */
+  #isRegular = false
+  /** It ends with a whole line. */
+  #isWhole = false
   /** A write to a pipe failed midway in a line. */
-  let isTorn = false
-  let isWhole = !cuttable
-  let isStale = false
+  #isTorn = false
+  #isStale = false
+  #wasShared = false
   /** The length of the file after the last delivery. */
-  let endBytes = Number.POSITIVE_INFINITY
-  const noteLength = (sizeBytes: number, addedBytes: number): void => {
-    if (sizeBytes > endBytes) {
-      onShared()
-      onShared = () => undefined
-    }
-    endBytes = sizeBytes + addedBytes
+  #endBytes = Number.POSITIVE_INFINITY
+
+  constructor(files: FileSystem, path: string, onShared: () => void) {
+    this.#files = files
+    this.target = path
+    this.#onShared = onShared
   }
 
-  const current = async (): Promise<OpenFile> => {
-    if (isStale || (file !== null && cuttable && !(await file.isReachedBy(path)))) {
-      isStale = false
-      const old = file
-      file = null
-      await old?.close()
+  async open(): Promise<OpenFile> {
+    this.#isRegular = (await this.#files.isRegular(this.target)) !== false
+    this.#file = await this.#files.open(this.target, 'append')
+    this.#isWhole = !this.#isRegular
+    this.#endBytes = Number.POSITIVE_INFINITY
+    return this.#file
+  }
+
+  async deliver({ lines }: AlertBatch): Promise<string> {
+    const file = await this.#current()
+    try {
+      if (this.#isTorn) await file.write(Uint8Array.of(LINE_FEED), 0)
+      this.#isTorn = false
+      const bytes = joinLines(lines)
+      if (this.#isRegular) this.#noteLength(await file.size(), bytes.length)
+      await file.write(bytes, 0)
+      if (!this.#isRegular) return 'written'
+      await file.sync()
+      // removed meanwhile: the alerts are lost
+      if (!this.#isStale && !(await file.isReachedBy(this.target)))
+        throw new FileError('file.gone', `${this.target}: was removed or renamed while it was written to`)
+      return 'written'
+    } catch (error) {
+      this.#endBytes = Number.POSITIVE_INFINITY
+      if (this.#isRegular)
+        this.#isWhole = await cutTornLine(file).then(
+          () => true,
+          () => false,
+        )
+      // another reader may come
+      else if (hasCode(error, 'EPIPE')) this.#isStale = true
+      else this.#isTorn = true
+      throw error
     }
-    if (file === null) {
-      cuttable = await isRegular()
-      file = await files.open(path, 'append')
-      isWhole = !cuttable
-      endBytes = Number.POSITIVE_INFINITY
+  }
+
+  reopen(): void {
+    this.#isStale = true
+  }
+
+  async close(): Promise<void> {
+    const file = this.#file
+    this.#file = null
+    await file?.close()
+  }
+
+  async #current(): Promise<OpenFile> {
+    const isGone = this.#file !== null && this.#isRegular && !(await this.#file.isReachedBy(this.target))
+    if (this.#isStale || isGone) {
+      this.#isStale = false
+      await this.close()
     }
-    if (!isWhole) {
-      await cutTornLine(file)
-      isWhole = true
-    }
+    const file = this.#file ?? (await this.open())
+    if (!this.#isWhole) await cutTornLine(file)
+    this.#isWhole = true
     return file
   }
 
-  return {
-    name: 'eve',
-    target: path,
-    async deliver({ lines }: AlertBatch) {
-      const target = await current()
-      try {
-        if (isTorn) await target.write(Uint8Array.of(LINE_FEED), 0)
-        isTorn = false
-        const bytes = joinLines(lines)
-        if (cuttable) noteLength(await target.size(), bytes.length)
-        await target.write(bytes, 0)
-        if (cuttable) await target.sync()
-        // removed meanwhile: the alerts are lost
-        if (cuttable && !isStale && !(await target.isReachedBy(path)))
-          throw new FileError('file.gone', `${path}: was removed or renamed while it was written to`)
-      } catch (error) {
-        endBytes = Number.POSITIVE_INFINITY
-        if (cuttable) {
-          isWhole = await cutTornLine(target).then(
-            () => true,
-            () => false,
-          )
-        } else if (hasCode(error, 'EPIPE')) {
-          // another reader may come
-          isStale = true
-        } else isTorn = true
-        throw error
-      }
-      return 'written'
-    },
-    reopen() {
-      isStale = true
-    },
-    async close() {
-      await file?.close()
-      file = null
-    },
+  #noteLength(sizeBytes: number, addedBytes: number): void {
+    if (sizeBytes > this.#endBytes && !this.#wasShared) {
+      this.#wasShared = true
+      this.#onShared()
+    }
+    this.#endBytes = sizeBytes + addedBytes
   }
 }
 
