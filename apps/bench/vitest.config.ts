@@ -1,10 +1,2 @@
-import { defineConfig } from 'vitest/config'
-
-export default defineConfig({
-  test: {
-    include: ['test/**/*.test.ts'],
-    setupFiles: ['../../tools/workspace/samples.mjs'],
-    testTimeout: 60_000,
-    isolate: false,
-  },
-})
+// @boundaries-ignore all workspaces are tested alike
+export { default } from '../../tools/workspace/vitest.package.mjs'

@@ -8,6 +8,7 @@ import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer } from 'vitest/node'
 import { root } from './layout.mjs'
+import packageTests from './vitest.package.mjs'
 
 /** End-to-end tests first: they wait most, and a long one that starts last would run alone at the end. */
 class EndToEndFirst extends BaseSequencer {
@@ -32,11 +33,11 @@ export default defineConfig({
           root,
           include: ['test/**/*.test.ts'],
           globalSetup: ['test/e2e/support/lab-models.ts'],
+          server: packageTests.test.server,
+          expect: packageTests.test.expect,
           setupFiles: ['tools/workspace/samples.mjs'],
           testTimeout: 120_000,
           hookTimeout: 300_000,
-          // of a busy machine: a poll that is answered ends at once
-          expect: { poll: { timeout: 10_000 } },
         },
       },
     ],
