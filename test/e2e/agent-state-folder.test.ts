@@ -479,7 +479,7 @@ it(
 const started = Object.keys(AT_START).flatMap((name) => whatIs(name).map((way) => [name, way] as const))
 
 describe('at the start', () => {
-  it.for(sampleOf(started, 0.06))('$0 that is $1', async ([name, way], context) => {
+  it.for(sampleOf(started, 0.03))('$0 that is $1', async ([name, way], context) => {
     const asNobody = isRoot && BY_RIGHTS.includes(way)
     if (asNobody && cannotBeNobody !== null) context.skip(cannotBeNobody)
     const folder = newCase()
@@ -541,7 +541,7 @@ const WHILE_RUNNING = [
 const running = WHILE_RUNNING.flatMap((name) => Object.keys(WAYS).map((way) => [name, way] as const))
 
 describe('while it runs', () => {
-  it.for(sampleOf(running, 0.04))('$0 becomes $1', async ([name, way], context) => {
+  it.for(sampleOf(running, 0.025))('$0 becomes $1', async ([name, way], context) => {
     const asNobody = isRoot && BY_RIGHTS.includes(way)
     if (asNobody && cannotBeNobody !== null) context.skip(cannotBeNobody)
     const folder = newCase()
@@ -646,14 +646,17 @@ describe('while it runs, the whole state folder', () => {
 })
 
 describe('a control socket', () => {
-  it.each(['a file', 'a folder', 'a pipe', 'a link'])('in whose place is %s is made anew', async (way) => {
-    const folder = newCase()
-    const path = join(folder, 'st/control.sock')
-    writeFileSync(path, '')
-    if (way !== 'a file') await WAYS[way]!(path)
-    expectEnded(await run(folder, LAST))
-    expect(heard(folder)).toMatchObject({ scored: wholeAlerts, notices: [] })
-  })
+  it.each(sampleOf(['a file', 'a folder', 'a pipe', 'a link'], 0.5))(
+    'in whose place is %s is made anew',
+    async (way) => {
+      const folder = newCase()
+      const path = join(folder, 'st/control.sock')
+      writeFileSync(path, '')
+      if (way !== 'a file') await WAYS[way]!(path)
+      expectEnded(await run(folder, LAST))
+      expect(heard(folder)).toMatchObject({ scored: wholeAlerts, notices: [] })
+    },
+  )
 })
 
 describe('/healthz', () => {
@@ -738,7 +741,7 @@ describe('commands in a damaged folder in which no agent runs', () => {
     ['models', 'list'],
     ['models', 'rollback', WATCHED],
   ]
-  it.for(sampleOf(started, 0.04))(
+  it.for(sampleOf(started, 0.02))(
     '$0 that is $1: an answer or one line that says what to do',
     async ([name, way], context) => {
       const asNobody = isRoot && BY_RIGHTS.includes(way)
