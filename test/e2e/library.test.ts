@@ -30,7 +30,14 @@ import {
 import { encodePcap } from '../../packages/capture/dist/index.js'
 import { createRng, encodeCsvRows, matrixFromRows } from '../../packages/core/dist/index.js'
 import { root } from '../../tools/workspace/layout.mjs'
-import { jsonLines, lab, succeeds, temporaryFolder } from './support/oddflow.js'
+import {
+  jsonLines,
+  lab,
+  succeeds,
+  temporaryFolder,
+  trainingCaptures,
+  trainLabModel,
+} from './support/oddflow.js'
 
 const { Matrix: MlMatrix } = createRequire(join(root, 'packages/linalg/package.json'))('ml-matrix') as {
   Matrix: new (rows: number[][]) => MatrixLike
@@ -48,8 +55,6 @@ function makeRows(count: number, seed: number): number[][] {
 }
 
 const rows = makeRows(200, 7)
-const normalCaptures = [lab('normal-1.pcap').path, lab('normal-2.pcapng').path]
-
 const flowsOf = (
   source: Place | CaptureBytes | readonly (Place | CaptureBytes)[],
   options: ReadFlowsOptions = {},
@@ -160,7 +165,7 @@ describe('a model', () => {
       ['packets', '--features', 'iat-size', '--protocols', 'tcp,udp,icmp'],
     ]) {
       const path = at(`${name}.oddflow`)
-      await succeeds(['train', ...normalCaptures, '-o', path, ...flags])
+      await trainLabModel(path, flags)
       const model = await loadModel(path)
       for (const capture of [lab('novel-scan.pcap').path, lab('novel-bruteforce.pcap.gz').path]) {
         const told = jsonLines<{ score: number | null; novel: boolean; start: number }>(
@@ -181,11 +186,11 @@ describe('a model', () => {
 
 describe('fit on flows', () => {
   it('makes the bytes that oddflow train makes of the captures', async () => {
-    await succeeds(['train', ...normalCaptures, '-o', at('cli.oddflow')])
-    const model = oddflow.fit(await flowsOf(normalCaptures))
+    await trainLabModel(at('cli.oddflow'))
+    const model = oddflow.fit(await flowsOf(trainingCaptures))
     expect(readFileSync(at('cli.oddflow')).equals(model.toBytes())).toBe(true)
     // in any order, and as any list
-    const turned = new Set((await flowsOf(normalCaptures)).reverse())
+    const turned = new Set((await flowsOf(trainingCaptures)).reverse())
     expect(readFileSync(at('cli.oddflow')).equals(oddflow.fit(turned).toBytes())).toBe(true)
   })
 
@@ -248,7 +253,7 @@ describe('readFlows', () => {
   })
 
   it('counts every packet, and numbers the sources', async () => {
-    const flows = readFlows(normalCaptures)
+    const flows = readFlows(trainingCaptures)
     expect(flows.counters).toBeNull()
     const sources = new Set<number>()
     let packets = 0
@@ -258,7 +263,7 @@ describe('readFlows', () => {
     }
     const { counters } = flows
     const dropped = (Object.values(counters!.dropped) as number[]).reduce((sum, count) => sum + count, 0)
-    expect([...sources]).toEqual([0, 1])
+    expect([...sources]).toEqual([...trainingCaptures.keys()])
     expect(packets).toBe(counters!.packetsInFlows)
     expect(counters!.packetsInFlows + dropped).toBe(counters!.packets)
     // each iteration begins at the start
@@ -268,7 +273,7 @@ describe('readFlows', () => {
   })
 
   it('sees only the packets that the filter accepts', async () => {
-    const flows = await flowsOf(normalCaptures, { filter: 'udp port 53' })
+    const flows = await flowsOf(trainingCaptures, { filter: 'udp port 53' })
     expect(flows.length).toBeGreaterThan(10)
     expect(flows.every(({ protocol, responder }) => protocol === 'udp' && responder.port === 53)).toBe(true)
   })

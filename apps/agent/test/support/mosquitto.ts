@@ -1,8 +1,11 @@
 /** A real broker on loopback, and a real subscriber. Both end with the test that has started them. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
+
+// @boundaries-ignore tests alone use it, and no package has it
+export { freePort } from '../../../../tools/workspace/nats-server.mjs'
 
 export const hasMosquitto = (() => {
   for (const program of ['mosquitto', 'mosquitto_sub']) {
@@ -19,14 +22,6 @@ export const hasMosquitto = (() => {
 /** Debian has the broker where only root looks. */
 function withSbin(): NodeJS.ProcessEnv {
   return { ...process.env, PATH: `${process.env.PATH ?? ''}:/usr/sbin` }
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 export interface Broker {

@@ -103,6 +103,9 @@ function withRows(trainRows: number): string {
   return place
 }
 
+/** Studies of several seconds of processor time; the others show that a study runs and is redrawn. */
+const itIsSlow = it.runIf(process.env.ODDFLOW_TESTS === 'all')
+
 describe('a study', () => {
   it('exports: keeps its figures and draws its page', { timeout: 300_000 }, async (context) => {
     const can = (command: string, ...args: string[]) => spawnSync(command, args).status === 0
@@ -172,21 +175,25 @@ describe('a study', () => {
     expect(kinds.normalFlows).toBeGreaterThanOrEqual(565)
   })
 
-  it('capture-pairs: five settings beside an OCSVM, redrawn as they were', async (context) => {
-    if ((await findPython()) === null) context.skip('no Python with scikit-learn')
-    expect((await studyOf(withPair(), 'capture-pairs', '--seeds', '1')).code).toBe(0)
-    const { peers, results } = figuresOf('capture-pairs')
-    expect(peers).toMatch(/scikit-learn \d/)
-    expect(results).toHaveLength(5)
-    for (const { auc, ocsvm, baseline } of results) {
-      expect(auc['oc-kjl-qs'].sd).toBeNull()
-      expect(Object.keys(ocsvm)).toContain('0.25')
-      expect(baseline).toBeNull()
-    }
-    await expectRedrawn('capture-pairs')
-  }, 180_000)
+  itIsSlow(
+    'capture-pairs: five settings beside an OCSVM, redrawn as they were',
+    async (context) => {
+      if ((await findPython()) === null) context.skip('no Python with scikit-learn')
+      expect((await studyOf(withPair(), 'capture-pairs', '--seeds', '1')).code).toBe(0)
+      const { peers, results } = figuresOf('capture-pairs')
+      expect(peers).toMatch(/scikit-learn \d/)
+      expect(results).toHaveLength(5)
+      for (const { auc, ocsvm, baseline } of results) {
+        expect(auc['oc-kjl-qs'].sd).toBeNull()
+        expect(Object.keys(ocsvm)).toContain('0.25')
+        expect(baseline).toBeNull()
+      }
+      await expectRedrawn('capture-pairs')
+    },
+    180_000,
+  )
 
-  it('support-guard: every detector and quantile of each set, redrawn as they were', async () => {
+  itIsSlow('support-guard: every detector and quantile of each set, redrawn as they were', async () => {
     const outcome = await studyOf(withRows(200), 'support-guard', '--repeats', '1', '--seeds', '2')
     expect(outcome.code).toBe(0)
     const { runs, cost } = figuresOf('support-guard')
@@ -213,18 +220,22 @@ describe('a study', () => {
     await expectRedrawn('learning-poison')
   })
 
-  it('learning-mode: each large cluster of two sets is left out once a seed, redrawn as they were', async () => {
-    expect((await studyOf(withRows(2500), 'learning-mode', '--seeds', '1')).code).toBe(0)
-    const { cases } = figuresOf('learning-mode')
-    expect(new Set(cases.map(({ set }: { set: string }) => set))).toEqual(new Set(['aecho', 'sfrig']))
-    for (const { seed, modeShare, updated } of cases) {
-      expect(seed).toBe(1)
-      expect(modeShare).toBeGreaterThan(0)
-      expect(modeShare).toBeLessThanOrEqual(0.7)
-      expect(updated.auc).toBeGreaterThan(0.9)
-    }
-    await expectRedrawn('learning-mode')
-  }, 180_000)
+  itIsSlow(
+    'learning-mode: each large cluster of two sets is left out once a seed, redrawn as they were',
+    async () => {
+      expect((await studyOf(withRows(2500), 'learning-mode', '--seeds', '1')).code).toBe(0)
+      const { cases } = figuresOf('learning-mode')
+      expect(new Set(cases.map(({ set }: { set: string }) => set))).toEqual(new Set(['aecho', 'sfrig']))
+      for (const { seed, modeShare, updated } of cases) {
+        expect(seed).toBe(1)
+        expect(modeShare).toBeGreaterThan(0)
+        expect(modeShare).toBeLessThanOrEqual(0.7)
+        expect(updated.auc).toBeGreaterThan(0.9)
+      }
+      await expectRedrawn('learning-mode')
+    },
+    180_000,
+  )
 
   it('learning-million: as many rows as asked, twice to the same bytes, redrawn as they were', async () => {
     expect((await studyOf(withRows(1600), 'learning-million', '--rows', '1000')).code).toBe(0)
@@ -248,7 +259,7 @@ describe('a study', () => {
     expect(refused.stderr).toContain('expected one of week, watch, DNS tunnel; found tunnel')
   })
 
-  it.runIf(process.env.ODDFLOW_TESTS === 'all')(
+  itIsSlow(
     'incidents learning: the first model after an answered attack finds none of its flows normal',
     async () => {
       const outcome = await runBench(['incidents', 'learning', '240'])
