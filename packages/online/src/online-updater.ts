@@ -112,8 +112,8 @@ export function createLearningBudget(rowsPerHour: number, maximumDevices = 10_00
 /**
  * Adapts a learned state to other options by shrinking buffers that became smaller.
  *
- * Rows of the reservoir are part of the mixture. So those that leave it move to the base with their weight, as replaced
- * rows do. A random sample stays, because the reservoir is a random sample. Other buffers keep their newest rows.
+ * Rows of the reservoir are part of the mixture. So a row that leaves it moves to the base with its weight, as a replaced
+ * row does. A random sample stays, because the reservoir is a random sample. Other buffers keep their newest rows.
  */
 
 function reopenLearning(

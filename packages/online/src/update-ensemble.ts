@@ -20,9 +20,12 @@ import {
 } from '@oddflow/core'
 import {
   DETECTORS,
+  type EnsembleModel,
   type EnsembleParameters,
+  type EnsembleUpdates,
   joinHeldOut,
   novelRows,
+  type Provenance,
   rememberedRows,
   type SavedModel,
   thresholdOfHeldOut,
@@ -101,28 +104,8 @@ export function updateEnsemble(
   if (threshold.calibration.method !== 'held-out-inputs' || groups === undefined) {
     throw new ArgumentError('model: expected a threshold of held-out inputs and their distribution', 'model')
   }
-  if (rows.rows < LEAST_GIVEN_ROWS) {
-    throw new DataError(
-      `${plural(rows.rows, 'row')} to learn from: at least ${LEAST_GIVEN_ROWS} are needed; give more captures`,
-      'rows',
-    )
-  }
-  const { ensemble, parameters, scaler, fitReport } = model
-  const { dimension } = fitReport
-  const standardised = createMatrix(rows.rows, ensemble.centre.length)
-  scaleInto(scaler, rows.data, 0, rows.rows, dimension, standardised.data)
-  standardise(ensemble, standardised.data, standardised.data.length, standardised.data)
-  const large = standardised.data.findIndex((x) => !(Math.abs(x) <= LARGEST_VALUE))
-  if (large >= 0) {
-    throw new DataError(
-      `row ${Math.floor(large / standardised.cols)}: its numbers are too large to be those of a device`,
-      'rows',
-    )
-  }
-  const training: MemberTraining = {
-    rows: standardised,
-    categories: scaler.categoryColumn === undefined ? null : countCategories(rows, scaler.categoryColumn),
-  }
+  const { ensemble, parameters, fitReport } = model
+  const training = trainingOf(model, rows)
   const before = threshold.calibration.rows
   const rng = createRng(saved.provenance.seed).fork(`update after ${saved.provenance.rows} rows`)
   const work: UpdateWork = { members: ensemble.members, training, inputs, before, rng }
@@ -146,7 +129,6 @@ export function updateEnsemble(
   const isKept = (_: number, row: number): boolean => odd[row] === 0
   const given = { scores: givenScores, inputs: inputs.filter(isKept), oddRows }
   const novelBefore = countNovel(saved, rows)
-  const { updates } = saved.provenance
   const updated: SavedModel = {
     ...saved,
     detector: {
@@ -160,15 +142,7 @@ export function updateEnsemble(
       capture: given.inputs,
       ...(devices === undefined ? {} : { device: devices.filter(isKept) }),
     }),
-    provenance: {
-      ...saved.provenance,
-      rows: saved.provenance.rows + rows.rows,
-      updates: {
-        count: (updates?.count ?? 0) + 1,
-        rows: (updates?.rows ?? 0) + rows.rows,
-        last: { rows: rows.rows, oddRows, novelBefore, dataSha256 },
-      },
-    },
+    provenance: withUpdate(saved.provenance, { rows: rows.rows, oddRows, novelBefore, dataSha256 }),
   }
   return {
     saved: updated,
@@ -176,6 +150,36 @@ export function updateEnsemble(
     ...countForgotten(saved, updated),
     novelBefore,
     novelAfter: countNovel(updated, rows),
+  }
+}
+
+function withUpdate(before: Provenance, last: EnsembleUpdates['last']): Provenance {
+  const { count, rows } = before.updates ?? { count: 0, rows: 0 }
+  const updates = { count: count + 1, rows: rows + last.rows, last }
+  return { ...before, rows: before.rows + last.rows, updates }
+}
+
+/** The given rows as members take them. Throws DataError for too few rows, and for numbers too large. */
+function trainingOf({ ensemble, scaler, fitReport }: EnsembleModel, rows: Matrix): MemberTraining {
+  if (rows.rows < LEAST_GIVEN_ROWS) {
+    throw new DataError(
+      `${plural(rows.rows, 'row')} to learn from: at least ${LEAST_GIVEN_ROWS} are needed; give more captures`,
+      'rows',
+    )
+  }
+  const standardised = createMatrix(rows.rows, ensemble.centre.length)
+  scaleInto(scaler, rows.data, 0, rows.rows, fitReport.dimension, standardised.data)
+  standardise(ensemble, standardised.data, standardised.data.length, standardised.data)
+  const large = standardised.data.findIndex((x) => !(Math.abs(x) <= LARGEST_VALUE))
+  if (large >= 0) {
+    throw new DataError(
+      `row ${Math.floor(large / standardised.cols)}: its numbers are too large to be those of a device`,
+      'rows',
+    )
+  }
+  return {
+    rows: standardised,
+    categories: scaler.categoryColumn === undefined ? null : countCategories(rows, scaler.categoryColumn),
   }
 }
 

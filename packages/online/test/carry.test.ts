@@ -168,7 +168,7 @@ describe('a carried mixture', () => {
 })
 
 describe('tail tables of weighted values', () => {
-  it('are those of a fit when all count alike', () => {
+  it('equal those of a fit if all rows have one weight', () => {
     const rng = createRng(6)
     for (const n of [1, 2, 7, 100, 1000]) {
       const values = Float64Array.from({ length: n }, () => Math.round(20 * rng.nextNormal()) / 4)

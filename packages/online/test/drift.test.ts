@@ -118,7 +118,7 @@ describe.each<[string, DetectorOptions]>([
 })
 
 describe('rows out of sight', () => {
-  it('are those that no landmark sees', () => {
+  it('are rows that no landmark sees', () => {
     const monitor = createDriftMonitor(train({ m: 40 }))
     monitor.add(clusteredRows(90, COLUMNS, 3))
     monitor.add(matrixOf(10, COLUMNS, new Float64Array(10 * COLUMNS).fill(1e4)))
@@ -139,7 +139,7 @@ describe('the learning budget', () => {
     expect(budget.refused).toBe(2)
   })
 
-  it('remembers so many devices and no more', () => {
+  it('remembers at most its maximum of devices', () => {
     const budget = createLearningBudget(1, 2)
     for (const device of ['a', 'b', 'c']) expect(budget.take(device, 0)).toBe(true)
     expect(budget.take('c', 1)).toBe(false)

@@ -80,7 +80,7 @@ describe.each(DETECTORS)('rows too large to learn from, %s', (_, options) => {
     expect(updater.counters.arrived).toBe(320)
   })
 
-  it('just within the limit are learnt without a number that is not finite', () => {
+  it('just within the limit are learned with finite numbers only', () => {
     const updater = createOnlineUpdater(saved, {
       learning: { roundRows: 50, guard: null, calibrationShare: 0, maximumComponents: 11 },
     })
@@ -123,7 +123,7 @@ describe.each(DETECTORS)('rows too large to learn from, %s', (_, options) => {
     }
   })
 
-  it('refuse a mixture that cannot be gone on from', () => {
+  it('refuse a mixture whose numbers are too large to update', () => {
     const model = saved.detector as LearningModel
     const means = { ...model.mixture.means, data: model.mixture.means.data.slice() }
     means.data[0] = 1e200

@@ -113,7 +113,7 @@ describe('a model file with learned state', () => {
     expect(() => read(searched([m + 1]))).toThrow(/provenance.selection.grid.m/)
   })
 
-  it('adds nothing to the file of a model that has learnt nothing', () => {
+  it('adds nothing to the file of a model without updates', () => {
     const plain = encodeModelFile(sampleModel())
     expect([...decodeSafetensors(plain).metadata.keys()]).not.toContain('learned')
     expect([...decodeSafetensors(plain).tensors.keys()].filter((name) => name.startsWith('learned'))).toEqual(

@@ -80,7 +80,7 @@ describe('landmarks', () => {
     expect(updater.counters.sketchUpdates).toBeLessThanOrEqual(2)
   })
 
-  it('follow what is learnt as normal, little by little, with nothing novel to be learnt', () => {
+  it('follow rows learned as normal that move little by little, without novel rows to learn', () => {
     const updater = createOnlineUpdater(saved, { learning: { ...learning, novel: 'disregard' } })
     for (let i = 0; i < 40; i++) {
       updater.arrive(moved(clusteredRows(100, COLUMNS, 60 + i), Math.min(4, 0.15 * i)))

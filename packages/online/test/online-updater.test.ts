@@ -111,7 +111,7 @@ describe.each(DETECTORS)('learning on with %s', (_, options) => {
     )
   })
 
-  it('learns a mode that it is told is normal, and forgets nothing for it', () => {
+  it('learns a mode stated to be normal, and forgets nothing', () => {
     const updater = createOnlineUpdater(saved, { learning })
     const mode = newMode(300)
     // unguarded, what is far from every landmark may be normal, which is what the guard is for
