@@ -88,10 +88,10 @@ describe('oddflow-bench reproduce', () => {
     await runBench(few)
     const before = readFileSync(trials)
     const again = await runBench(few)
-    expect(again.stderr).toContain('8 trials asked for, 8 were there, 0 made')
+    expect(again.stderr).toContain('8 trials requested, 8 already there, 0 new')
     expect(readFileSync(trials).equals(before)).toBe(true)
     const other = await runBench([...few, '--machine', 'nano'])
-    expect(other.stderr).toContain('8 trials asked for, 0 were there, 8 made')
+    expect(other.stderr).toContain('8 trials requested, 0 already there, 8 new')
   }, 60_000)
 
   it('makes a trial once when a name is given twice', async () => {
@@ -100,8 +100,8 @@ describe('oddflow-bench reproduce', () => {
     args[args.indexOf('--detectors') + 1] = 'pca,nearest,pca'
     const twice = await runBench(args)
     expect(twice).toMatchObject({ code: 0 })
-    expect(twice.stderr).toContain('2 trials asked for, 0 were there, 2 made')
-    expect((await runBench(args)).stderr).toContain('2 trials asked for, 2 were there, 0 made')
+    expect(twice.stderr).toContain('2 trials requested, 0 already there, 2 new')
+    expect((await runBench(args)).stderr).toContain('2 trials requested, 2 already there, 0 new')
   }, 60_000)
 
   it('fails of a test set of one class that data set alone, and verify finds it', async () => {
@@ -114,7 +114,7 @@ describe('oddflow-bench reproduce', () => {
     const { code, stderr } = await runBench(args)
     expect(code).toBe(1)
     expect(stderr).toContain(`${labels}: expected normal rows (0) and novel ones (1), found no novel one\n`)
-    expect(stderr).toContain('8 trials asked for, 0 were there, 4 made, 4 failed')
+    expect(stderr).toContain('8 trials requested, 0 already there, 4 new, 4 failed')
     expect(readTrials(trials).map(({ dataset }) => dataset)).toEqual(Array(4).fill('green'))
     writeFileSync(join(place.data, 'green', 'y_val_r0.npy'), encodeLabels(Array(32).fill(1)))
     const verified = await runBench(['data', 'verify', place.data, '--manifests', place.manifests])
@@ -151,7 +151,7 @@ describe('oddflow-bench reproduce', () => {
     }
     expect(await runBench(args('--train-rows', '40'))).toMatchObject({ code: 0 })
     expect(readTrials(trials).map(({ trainRows }) => trainRows)).toEqual([40, 40])
-    expect((await runBench(args('--train-rows', '40'))).stderr).toContain('2 were there, 0 made')
+    expect((await runBench(args('--train-rows', '40'))).stderr).toContain('2 already there, 0 new')
     const before = readFileSync(trials)
     for (const [more, asked] of [
       [['--train-rows', '30'], 30],
@@ -160,7 +160,7 @@ describe('oddflow-bench reproduce', () => {
       const outcome = await runBench(args(...more))
       expect(outcome.code).toBe(1)
       expect(outcome.stderr).toBe(
-        `oddflow-bench: ${trials}: has trials of blue with 40 training rows, and ${asked} are asked for; give another --trials\n`,
+        `oddflow-bench: ${trials}: has trials of blue with 40 training rows, and ${asked} are requested; give another --trials\n`,
       )
     }
     expect(readFileSync(trials).equals(before)).toBe(true)
@@ -178,7 +178,7 @@ describe('oddflow-bench reproduce', () => {
     const { code, stderr } = await runBench(args)
     expect(code).toBe(1)
     expect(stderr.match(/X_test\.npy/g)?.length).toBe(1)
-    expect(stderr).toContain('12 trials asked for, 0 were there, 0 made, 12 failed')
+    expect(stderr).toContain('12 trials requested, 0 already there, 0 new, 12 failed')
   }, 60_000)
 
   it('gives the same results whatever the number of workers', async () => {
@@ -257,13 +257,13 @@ describe('the command line', () => {
       'a bundle of a data set that no trial is of',
       ['bundle', join(folder, 'work'), '--trials', oneTrial, '--datasets', 'ctu-rows,typo'],
       2,
-      /^oddflow-bench: typo: no trial in .* is of it \(--datasets\); there are ctu-rows\n/,
+      /^oddflow-bench: typo: no trial in .* has it \(--datasets\); there are ctu-rows\n/,
     ],
     [
       'a bundle of a detector that no trial is of',
       ['bundle', join(folder, 'work'), '--trials', oneTrial, '--detectors', 'nope'],
       2,
-      /^oddflow-bench: nope: no trial in .* is of it \(--detectors\); there are oc-kjl-qs\n/,
+      /^oddflow-bench: nope: no trial in .* has it \(--detectors\); there are oc-kjl-qs\n/,
     ],
     ['an option of another comparison', ['peers', 'svm', '--rounds', '3'], 2, /--rounds: does not apply to/],
     ['options of the other way', ['peers', 'speed', '--repeats', '1'], 2, /--repeats: does not apply to/],
@@ -277,7 +277,7 @@ describe('the command line', () => {
       'data sets of which none is to be prepared',
       ['data', 'prepare', folder, '--manifests', manifests],
       2,
-      /^oddflow-bench: every data set is of feature rows/,
+      /^oddflow-bench: all data sets have feature rows already/,
     ],
     [
       'trials of which there are none',

@@ -44,7 +44,7 @@ describe('sweeps', () => {
     expect(trials.length).toBe(88)
     expect(new Set(trials.map((trial) => parameterOf(trial, 'nu'))).size).toBe(9)
     const again = await runBench(command('nu', 'ocsvm,oc-kjl'))
-    expect(again.stderr).toContain('88 trials asked for, 88 were there, 0 made')
+    expect(again.stderr).toContain('88 trials requested, 88 already there, 0 new')
     const pages = await renderPages(results)
     expect([...pages.keys()]).toEqual(['sweep-nu.md', 'sweep-nu-time.svg', 'sweep-nu-space.svg'])
     expect(pages.get('sweep-nu.md')).toContain('## blue')

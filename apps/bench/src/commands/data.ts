@@ -74,11 +74,11 @@ async function dataPrepare(dir: string, options: DataOptions): Promise<number> {
   const chosen = chooseManifests(readManifests(options.manifests), options.datasets)
   const rows = chosen.find(({ kind }) => kind === 'rows')
   if (rows !== undefined && options.datasets !== undefined) {
-    throw new UsageError(`${rows.name}: is of feature rows, and there is nothing to prepare`)
+    throw new UsageError(`${rows.name}: has feature rows already; there is nothing to prepare`)
   }
   const manifests = chosen.filter((manifest): manifest is CapturesManifest => manifest.kind === 'captures')
   if (manifests.length === 0) {
-    throw new UsageError('every data set is of feature rows, and there is nothing to prepare')
+    throw new UsageError('all data sets have feature rows already; there is nothing to prepare')
   }
   requireFolder(dir)
   const progress = createProgress()

@@ -161,7 +161,7 @@ export function bundleOfTrials(folder: string, options: WorkOptions): Bundle {
   requireNames(options, 'detectors', all, 'detector')
   const trials = all.filter(isChosen)
   if (trials.length === 0) {
-    throw new DataError(`${options.trials}: holds none of the trials asked for; run oddflow-bench reproduce`)
+    throw new DataError(`${options.trials}: none of these trials in it; run: oddflow-bench reproduce`)
   }
   const progress = createProgress()
   progress.start(trials.length)
@@ -191,7 +191,7 @@ function requireNames(
   for (const name of options[option] ?? []) {
     if (known.includes(name)) continue
     const there = known.length === 0 ? 'it has no trials' : `there are ${known.join(', ')}`
-    throw new UsageError(`${name}: no trial in ${options.trials} is of it (--${option}); ${there}`)
+    throw new UsageError(`${name}: no trial in ${options.trials} has it (--${option}); ${there}`)
   }
 }
 
@@ -217,15 +217,15 @@ function carriedReadings(lines: readonly RunnerLine[]): Reading[] {
   const last = rest.pop()
   if (first?.kind !== 'machine') throw new FormatError('result', 'expected a machine in the first line')
   if (last?.kind !== 'end' || last.items !== rest.length) {
-    throw new FormatError('result', 'the run did not come to its end: run it again')
+    throw new FormatError('result', 'the run did not finish; run it again')
   }
   const seen = new Set<string>()
   return rest.map((line): Reading => {
     if (line.kind !== 'item') throw new FormatError('result', `expected an item, found ${line.kind}`)
     const key = workItemKey(line.work)
-    if (seen.has(key)) throw new FormatError('result', `item ${line.index}: ${key} stands there twice`)
+    if (seen.has(key)) throw new FormatError('result', `item ${line.index}: ${key} is there twice`)
     seen.add(key)
-    if (!isComplete(line)) throw new FormatError('result', `item ${line.index}: does not fit its work`)
+    if (!isComplete(line)) throw new FormatError('result', `item ${line.index}: does not match its work`)
     return {
       format: 1,
       target: first.name,
@@ -290,7 +290,7 @@ async function tryTarget(target: Target, bundle: Bundle, options: MachinesOption
   const done = new Set(known.map(({ work }) => workItemKey(work)))
   if (bundle.work.items.every(({ work }) => done.has(workItemKey(work)))) {
     const { text, equal } = describeReadings(known)
-    print(`${name}: was there: ${text}`)
+    print(`${name}: already measured: ${text}`)
     return equal
   }
   const progress = createProgress()

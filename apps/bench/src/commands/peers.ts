@@ -236,7 +236,7 @@ async function peerSpeed(options: PeerSpeedOptions): Promise<void> {
     models.writeTo(folder.path)
     // data/paper and reference lie side by side where both are given
     peers = await startSpeedPeers(folder.path, join(dirname(dirname(data)), 'reference'))
-    for (const absent of peers.absent) note(`${absent}: absent: not installed here`)
+    for (const absent of peers.absent) note(`${absent}: not installed; left out`)
     progress.start(rounds + 1)
     const loadBefore = loadavg()[0] ?? 0
     const figures = await measureSpeed(models, peers, rounds, (round) =>
@@ -313,10 +313,10 @@ export async function peers(options: PeersOptions): Promise<number> {
       }
     }
   }
-  for (const peer of absent) note(`${peer}: absent: not installed here`)
+  for (const peer of absent) note(`${peer}: not installed; left out`)
   if (untried > 0) {
     note(
-      `${options.trials}: ${untried} tuned repeats left out, of which it has no trial of ocsvm: run oddflow-bench reproduce`,
+      `${options.trials}: no ocsvm trial for ${untried} tuned repeats, which are left out; run: oddflow-bench reproduce`,
     )
   }
   return failures === 0 ? 0 : 1

@@ -70,7 +70,7 @@ function checkTrainRows(
     const expected = asked.get(key) ?? null
     if (expected !== null && expected !== found) {
       throw new DataError(
-        `${path}: has trials of ${dataset} with ${found} training rows, and ${expected} are asked for; give another --trials`,
+        `${path}: has trials of ${dataset} with ${found} training rows, and ${expected} are requested; give another --trials`,
       )
     }
   }

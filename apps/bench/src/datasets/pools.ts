@@ -170,7 +170,7 @@ export function readPools(folder: string): { readonly normal: Matrix; readonly n
 export function requirePoolsOf(manifest: CapturesManifest, folder: string): void {
   if (readPoolRecord(folder).manifestSha256 === hashManifest(manifest)) return
   throw new DataError(
-    `${folder}: the pools were made for other hosts, time windows, files or label rule than the manifest has, or by another version; prepare it again: oddflow-bench data prepare DIR --datasets ${manifest.name}`,
+    `${folder}: the manifest's hosts, time windows, files or label rule have changed since the pools were made, or another version made them; run: oddflow-bench data prepare DIR --datasets ${manifest.name}`,
   )
 }
 

@@ -118,9 +118,7 @@ function verifyRows(
     )
   })
   if (changed.length > 0) {
-    return changed.map((file) =>
-      bad(`${join(folder, file)}: is another file than the manifest's (SHA-256 differs)`),
-    )
+    return changed.map((file) => bad(`${join(folder, file)}: is not the manifest's file (SHA-256 differs)`))
   }
   const sizes = repeats.map((repeat) => {
     const { train, validation, tests } = loadRepeat(manifest, data, repeat, 1, manifest.features, trainRows)
@@ -198,7 +196,7 @@ export interface PoolReport {
 }
 
 interface PrepareReport {
-  readonly done: 'prepared' | 'was there'
+  readonly done: 'prepared' | 'up to date'
   readonly pools: readonly PoolReport[]
   /** What a reader of the captures had to say: damage, an early end. */
   readonly warnings: readonly string[]
@@ -264,7 +262,7 @@ function knownPools(folder: string, inputsSha256: string): PrepareReport | null 
     if (record === null) return null
     pools.push({ features, ...record.rows, dimension: record.dimension })
   }
-  return { done: 'was there', pools, warnings: [] }
+  return { done: 'up to date', pools, warnings: [] }
 }
 
 function learnContract(flows: CollectedFlows, featureSet: Features): FlowContract {

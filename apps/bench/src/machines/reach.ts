@@ -167,10 +167,10 @@ export async function runProgram(
     } else if (line.kind === 'item') {
       const item = bundle.work.items[line.index]
       if (item === undefined || !asked.delete(line.index)) {
-        throw new FormatError('result', `item ${line.index} was not asked for, or came twice`)
+        throw new FormatError('result', `item ${line.index} was not requested, or came twice`)
       }
       if (!isEqual(line.work, item.work) || !isEqual(line.expected, item.expected) || !isComplete(line)) {
-        throw new FormatError('result', `item ${line.index} is not that of the bundle`)
+        throw new FormatError('result', `item ${line.index} differs from the bundle's`)
       }
       items.push(line)
       onItem(describeWork(line.work))
@@ -218,7 +218,7 @@ export class TargetError extends OddFlowError {
 
 /** Another processor under qemu's user-mode emulation: only for equal bytes and scores, never for times. */
 
-/** Throws TargetError when a file is missing or the program did not come to its end. */
+/** Throws TargetError when a file is missing or the program did not finish. */
 export async function runEmulated(target: EmulatedTarget, options: ProgramOptions): Promise<TargetRun> {
   for (const path of [target.node, target.libraries]) {
     if (!existsSync(path)) throw new TargetError('target', `${target.name}: ${path} not found`)
@@ -319,7 +319,7 @@ export function createCeiling(bytes: number): Ceiling {
   const swap = second ? ['memory.swap.max', '0'] : ['memory.memsw.limit_in_bytes', `${bytes}`]
   try {
     mkdirSync(folder)
-    if (!existsSync(join(folder, limits[0]![0]!))) throw new Error('no control of memory there')
+    if (!existsSync(join(folder, limits[0]![0]!))) throw new Error('no memory control in it')
     for (const [file, value] of [...limits, ...(existsSync(join(folder, swap[0]!)) ? [swap] : [])]) {
       writeFileSync(join(folder, file!), value!)
     }
@@ -374,7 +374,7 @@ export interface TargetRun {
   readonly items: readonly (ItemLine & { readonly peakMemoryBytes: number | null })[]
 }
 
-/** Throws TargetError when the program did not come to its end. */
+/** Throws TargetError when the program did not finish. */
 export function completeRun(
   name: string,
   { machine, items, peakMemoryBytes, failure }: ProgramRun,

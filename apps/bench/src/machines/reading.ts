@@ -46,7 +46,7 @@ function readingKey({ target, work }: Reading): string {
 export function readReadings(path: string): Reading[] {
   return readLines(path, 'readings', (line) => {
     const reading = parseShape(readingShape, line, 'reading')
-    if (!isComplete(reading)) throw new FormatError('reading', 'outcome: does not fit the work')
+    if (!isComplete(reading)) throw new FormatError('reading', 'outcome: does not match the work')
     return reading
   })
 }

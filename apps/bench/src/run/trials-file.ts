@@ -52,7 +52,7 @@ function takeLock(target: string): () => void {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || attempt === 3) throw error
     }
     if (!lstatSync(lock, { throwIfNoEntry: false })?.isFile()) {
-      throw new FileError('file.locked', `its lock ${lock} is no file of such a run; remove it`)
+      throw new FileError('file.locked', `its lock ${lock} is not a file of oddflow-bench; remove it`)
     }
     const owner = Number(readFileSync(lock, 'utf8'))
     if (owner !== process.pid && isRunning(owner)) {
@@ -203,7 +203,8 @@ export async function runIntoFile({
   let failures = 0
   let made = 0
   try {
-    if (file.tornBytes > 0) note(`${options.trials}: a line of a run that was stopped is done again`)
+    if (file.tornBytes > 0)
+      note(`${options.trials}: a stopped run left an unfinished last line; its trial is done again`)
     checkThere?.(file.trials)
     const dataOf = new Map(file.trials.map((trial) => [dataKey(trial), trial.dataSha256]))
     const there = new Set(file.trials.map(keyOf))
@@ -238,7 +239,7 @@ export async function runIntoFile({
     })
     progress.stop()
     const failed = failures === 0 ? '' : `, ${failures} failed`
-    note(`${options.trials}: ${jobs.length} trials asked for, ${before} were there, ${made} made${failed}`)
+    note(`${options.trials}: ${jobs.length} trials requested, ${before} already there, ${made} new${failed}`)
   } finally {
     progress.stop()
     file.close()

@@ -80,7 +80,7 @@ export function replay(
   })
   if (signal === 'SIGABRT') {
     // Node 20.20 aborts now and then where a thread of a training ends while memory is collected
-    note('a replay ended with SIGABRT; once more')
+    note('a replay ended with SIGABRT; trying again')
     rmSync(at, { recursive: true })
     cpSync(before, at, { recursive: true })
   }

@@ -121,7 +121,7 @@ describe('a repeat from pools', () => {
   ])('is refused from pools that were made for %s, by verify too', (_, changes) => {
     writePools('ctu', 5600, 400)
     const manifest = manifestOf('ctu', changes)
-    const message = /ctu: the pools were made for other .*; prepare it again: .* --datasets ctu$/
+    const message = /ctu: the manifest's hosts, .* have changed since .*; run: .* --datasets ctu$/
     expect(() => loadRepeat(manifest, folder, 0, 1)).toThrow(message)
     const faults = verifyDataset(manifest, folder).filter(({ ok }) => !ok)
     expect(faults.at(-1)?.text).toMatch(message)

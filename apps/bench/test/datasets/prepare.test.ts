@@ -82,7 +82,7 @@ describe('preparePools', () => {
     expect(new Set(first.pools.map(({ normal }) => normal)).size).toBe(1)
     expect(first.pools[0]!.dimension % 2).toBe(1)
     const again = await preparePools(manifestWith(), place, (file) => read.push(file))
-    expect(again).toEqual({ ...first, done: 'was there', warnings: [] })
+    expect(again).toEqual({ ...first, done: 'up to date', warnings: [] })
     expect(read.length).toBe(4)
   })
 
@@ -111,7 +111,7 @@ describe('preparePools', () => {
     const notMade = { 'samp-size': 'windows need a length' }
     writeFileSync(join(place, 'pool.json'), JSON.stringify({ ...record, notMade }))
     const known = await preparePools(manifestWith(), place, () => {})
-    expect(known.done).toBe('was there')
+    expect(known.done).toBe('up to date')
     expect(known.pools.map(({ features }) => features)).toEqual(['iat-size', 'stats-header'])
   })
 
@@ -233,7 +233,7 @@ describe('oddflow-bench data prepare', () => {
     const { code, stderr } = await runBench(['data', 'prepare', folder, '--datasets', 'ctu-rows'])
     expect([code, stderr]).toEqual([
       2,
-      'oddflow-bench: ctu-rows: is of feature rows, and there is nothing to prepare\n',
+      'oddflow-bench: ctu-rows: has feature rows already; there is nothing to prepare\n',
     ])
   })
 })

@@ -138,10 +138,10 @@ describe('what a program prints', () => {
       outcome: { failure: 'no' },
     }
     const both = `${say(machine('a', bundle.sha256))};${say(JSON.stringify(forged))}`
-    expect((await instead(both)).failure).toMatch(/item 0 is not that of the bundle/)
+    expect((await instead(both)).failure).toMatch(/item 0 differs from the bundle's/)
     const honest = { ...forged, expected: item.expected }
     const twice = `${say(machine('a', bundle.sha256))};${say(JSON.stringify(honest)).concat(';').repeat(2)}`
-    expect((await instead(twice)).failure).toMatch(/item 0 was not asked for, or came twice/)
+    expect((await instead(twice)).failure).toMatch(/item 0 was not requested, or came twice/)
   })
 
   it('is told apart from a program that is not there', async () => {

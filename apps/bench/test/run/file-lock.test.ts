@@ -34,7 +34,7 @@ describe('the lock of a file', () => {
     const path = join(folder, 'locked.jsonl')
     mkdirSync(`${path}.lock`)
     expect(() => openTrials(path)).toThrow(
-      `${path}: its lock ${path}.lock is no file of such a run; remove it`,
+      `${path}: its lock ${path}.lock is not a file of oddflow-bench; remove it`,
     )
   })
 

@@ -72,7 +72,8 @@ function withPair(): string {
     for (const file of files) copyFileSync(join(lab, file), join(pair, file))
     return { files: files.map((file) => ({ file })), filter: {} }
   }
-  const manifest = { normal: side(WATCHED.house), novel: side(WATCHED.intruder) }
+  // one capture to train on, one to judge
+  const manifest = { normal: side(WATCHED.house.slice(0, 2)), novel: side(WATCHED.intruder.slice(0, 1)) }
   writeFileSync(join(pair, 'manifest.json'), JSON.stringify(manifest))
   return place
 }
