@@ -69,6 +69,8 @@ export class RequestFloods {
 
   /** Packets as they came; borrowed. */
   packets(of: PacketBatch): void {
+    const services = this.#services
+    const places = this.#places
     for (let i = 0; i < of.count; i++) {
       const protocol = of.protocol[i]
       if ((protocol !== TCP && protocol !== UDP) || of.status[i] !== PACKET_OK) continue
@@ -76,18 +78,19 @@ export class RequestFloods {
       const isRequest = (flags & (SYN | ACK)) === SYN
       const isRefusal = (flags & RST) !== 0
       const isUsed = (flags & (SYN | RST)) === 0 && (of.payloadBytes[i] > 0 || (flags & FIN) !== 0)
-      if (protocol === TCP && !isRequest && ((!isUsed && !isRefusal) || this.#services.size === 0)) continue
+      if (protocol === TCP && !isRequest && ((!isUsed && !isRefusal) || services.size === 0)) continue
       const atMicros = of.timestampMicros[i]
       if (Number.isNaN(atMicros)) continue
-      this.advance(atMicros)
+      if (atMicros >= this.#dueMicros) this.#confirm(atMicros)
       const source = endpointHash(of.sourceAddress, 4 * i, of.sourcePort[i], protocol)
       const destination = endpointHash(of.destinationAddress, 4 * i, of.destinationPort[i], protocol)
       if (protocol === UDP) this.#noteUdp(of, i, source, destination)
       else if (isRequest) this.#noteRequest(of, i, source, destination)
       else if (isRefusal) this.#noteRefusal(of, i, destination, source)
       else {
-        this.#takeBack(source, destination)
-        this.#takeBack(destination, source)
+        // most packets are of services without a request
+        if (places[destination & (PLACES - 1)] !== 0) this.#takeBack(source, destination)
+        if (places[source & (PLACES - 1)] !== 0) this.#takeBack(destination, source)
       }
     }
   }
@@ -105,7 +108,7 @@ export class RequestFloods {
   }
 
   #noteUdp(packets: PacketBatch, i: number, source: number, destination: number): void {
-    this.#takeBack(destination, source)
+    if (this.#places[source & (PLACES - 1)] !== 0) this.#takeBack(destination, source)
     const answered = pairHash(destination, source)
     const pair = pairHash(source, destination)
     const at = pair & (PAIRS - 1)
@@ -139,7 +142,7 @@ export class RequestFloods {
 
   /** The service of a packet refuses its client. */
   #noteRefusal(packets: PacketBatch, i: number, client: number, key: number): void {
-    const open = this.#at(key)?.open
+    const open = this.#services.get(key)?.open
     const micros = open?.get(client)
     if (open === undefined || micros === undefined) return
     const host = endpointHash(packets.destinationAddress, 4 * i, 0, TCP)
@@ -149,11 +152,7 @@ export class RequestFloods {
   }
 
   #takeBack(client: number, key: number): void {
-    if (this.#at(key)?.open.delete(client) === true) this.#requests--
-  }
-
-  #at(key: number): Service | undefined {
-    return this.#places[key & (PLACES - 1)] === 0 ? undefined : this.#services.get(key)
+    if (this.#services.get(key)?.open.delete(client) === true) this.#requests--
   }
 
   #remove(key: number): void {
