@@ -59,10 +59,10 @@ export function createUpkeep(options: UpkeepOptions) {
   })
   const warnOfPackets = createPacketWarnings(watcher.check, log.warn)
   const clockWatch = createClockWatch(clock)
+  const pipe = createPipeWatch(options)
   let ticks = 0
   let hasEnded = false
   let ipPackets = 0
-  let ticksOfOtherTime = 0
   const watchItself = (): void => {
     const trouble = hasEnded ? 'the input has ended: nothing is watched any more' : input.trouble()
     condition.set('recorder', trouble)
@@ -71,12 +71,6 @@ export function createUpkeep(options: UpkeepOptions) {
     if (trouble === null) condition.set('silence', silence.tick())
     // not before the models of a start are there, and not while every moment is needed
     if (++ticks % SELF_TEST_TICKS === FIRST_SELF_TEST_TICKS && !overload.isOverloaded) void selfTest.round()
-  }
-  /** A pipe whose packets are not of now may be a recording, or the clock of who records is wrong. */
-  const lookAtPipe = (): void => {
-    if (input.liveness !== 'by-time' || hasEnded || watcher.counts.frames === 0) return
-    ticksOfOtherTime = captureClock.lagSeconds() === null ? ticksOfOtherTime + 1 : 0
-    if (ticksOfOtherTime === OTHER_TIME_TICKS) log.warn(OTHER_TIME)
   }
   const keepFolder = async (): Promise<void> => {
     try {
@@ -122,14 +116,29 @@ export function createUpkeep(options: UpkeepOptions) {
       lookAtClock()
       warnOfPackets(CHECKED_PACKETS)
       if (input.liveness === 'live' || captureClock.lagSeconds() !== null) watchItself()
-      lookAtPipe()
+      if (!hasEnded) pipe.tick()
       void keepFolder()
     },
-    warnings: () => [
-      ...faults.reasons(),
-      ...(ticksOfOtherTime >= OTHER_TIME_TICKS && !hasEnded ? [OTHER_TIME] : []),
-    ],
+    warnings: () => [...faults.reasons(), ...(pipe.isOfOtherTime() && !hasEnded ? [OTHER_TIME] : [])],
     close: selfTest.end,
+  }
+}
+
+/** A pipe whose packets are not current may be a recording, or the clock of the recording machine is wrong. */
+function createPipeWatch({
+  input,
+  watcher,
+  captureClock,
+  environment,
+}: Pick<UpkeepOptions, 'input' | 'watcher' | 'captureClock' | 'environment'>) {
+  let ticks = 0
+  return {
+    tick(): void {
+      if (input.liveness !== 'by-time' || watcher.counts.frames === 0) return
+      ticks = captureClock.lagSeconds() === null ? ticks + 1 : 0
+      if (ticks === OTHER_TIME_TICKS) environment.log.warn(OTHER_TIME)
+    },
+    isOfOtherTime: (): boolean => ticks >= OTHER_TIME_TICKS,
   }
 }
 

@@ -1,5 +1,6 @@
 /** The agent's HTTP server: /metrics for Prometheus, /healthz for a supervisor (200 or 503), and the dashboard. */
 
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { OddFlowError } from '@oddflow/core'
 import type { ListenSettings } from '../config/settings.js'
@@ -21,9 +22,7 @@ const PATIENCE_MILLIS = 5000
 
 /**
  * Listens where the settings say. Connections, header bytes and the time of a request are bounded. One connection too many ends
- * the oldest of the address that has the most, so slow clients keep no other from /healthz. A connection that sends a request
- * before the last one is answered (pipelining, which no browser does) is ended, so that a client cannot have thousands of answers
- * made at once. Rejects with ListenError.
+ * the oldest of the address that has the most, so slow clients keep no other from /healthz. Rejects with ListenError.
  */
 export async function startServer(
   { host, port }: ListenSettings,
@@ -36,49 +35,28 @@ export async function startServer(
 ): Promise<AgentServer> {
   // http and what it imports take 10 ms to load
   const { createServer } = await import('node:http')
+  const answer = createAnswer(metrics, health, names)
   const answering = new WeakSet<Socket>()
   const server = createServer(
     {
       headersTimeout: PATIENCE_MILLIS,
       requestTimeout: PATIENCE_MILLIS,
-      // Node looks whether they have passed every 30 s, if not told otherwise.
+      // Node checks both every 30 s by default
       connectionsCheckingInterval: PATIENCE_MILLIS / 5,
     },
     (request, response) => {
       const { socket } = request
+      // a client that sends a request before the last answer (pipelining, no browser does) could have thousands made at once
       if (answering.has(socket)) {
         socket.destroy()
         return
       }
       answering.add(socket)
       response.once('close', () => answering.delete(socket))
-      const answer = (status: number, type: string, text: string): void => {
-        response.writeHead(status, {
-          'content-type': type,
-          'cache-control': 'no-store',
-          'x-content-type-options': 'nosniff',
-        })
-        response.end(request.method === 'HEAD' ? undefined : text)
-      }
-      const plain = 'text/plain; charset=utf-8'
-      const path = request.url?.split('?', 1)[0]
-      if (path !== '/metrics' && path !== '/healthz') {
-        const answered = further(request, response)
-        if (answered === 'stream') open.delete(socket)
-        else if (!answered) answer(404, plain, 'there are /metrics and /healthz\n')
-      } else if (request.method !== 'GET' && request.method !== 'HEAD')
-        answer(405, plain, 'it can only be read\n')
-      else if (path === '/healthz') {
-        const { isWell, reasons } = health()
-        answer(isWell ? 200 : 503, plain, `${[isWell ? 'well' : 'ill', ...reasons].join('\n')}\n`)
-      } else if (!isOwnHost(request.headers.host, names)) {
-        answer(421, plain, 'unknown host name: use the address, or add the name to dashboard.hosts\n')
-      } else {
-        metrics.text().then(
-          (text) => answer(200, metrics.contentType, text),
-          () => answer(500, plain, 'the metrics could not be gathered\n'),
-        )
-      }
+      if (answer(request, response)) return
+      const answered = further(request, response)
+      if (answered === 'stream') open.delete(socket)
+      else if (!answered) send(response, 404, 'there are /metrics and /healthz\n')
     },
   )
   /** The oldest first; without streams, which the dashboard bounds. */
@@ -102,6 +80,41 @@ export async function startServer(
       server.closeAllConnections()
       await new Promise<void>((resolve) => server.close(() => resolve()))
     },
+  }
+}
+
+function send(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  type = 'text/plain; charset=utf-8',
+): void {
+  response.writeHead(status, {
+    'content-type': type,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  })
+  response.end(response.req.method === 'HEAD' ? undefined : text)
+}
+
+/** Answers /metrics and /healthz; false for other paths. */
+function createAnswer(metrics: Metrics, health: () => Health, names: readonly string[]) {
+  return (request: IncomingMessage, response: ServerResponse): boolean => {
+    const path = request.url?.split('?', 1)[0]
+    if (path !== '/metrics' && path !== '/healthz') return false
+    if (request.method !== 'GET' && request.method !== 'HEAD') send(response, 405, 'it can only be read\n')
+    else if (path === '/healthz') {
+      const { isWell, reasons } = health()
+      send(response, isWell ? 200 : 503, `${[isWell ? 'well' : 'ill', ...reasons].join('\n')}\n`)
+    } else if (!isOwnHost(request.headers.host, names)) {
+      send(response, 421, 'unknown host name: use the address, or add the name to dashboard.hosts\n')
+    } else {
+      metrics.text().then(
+        (text) => send(response, 200, text, metrics.contentType),
+        () => send(response, 500, 'the metrics could not be gathered\n'),
+      )
+    }
+    return true
   }
 }
 
