@@ -169,7 +169,7 @@ describe('oddflow-bench reproduce', () => {
     expect(many.stderr).toMatch(/blue\/X_train_r0\.npy: expected 61 training rows, found 60\n/)
   }, 60_000)
 
-  it('says once what fails every trial of a data set alike', async () => {
+  it('says once what fails every trial of a data set', async () => {
     const damaged = writeSmallData(join(folder, 'damaged'), ['blue'], 3)
     copyFileSync(join(damaged.manifests, 'blue.json'), join(damaged.data, 'blue', 'X_test.npy'))
     const trials = join(folder, 'damaged.jsonl')

@@ -32,7 +32,7 @@ describe('sweeps', () => {
     expect(new Set(keys).size).toBe(keys.length)
   })
 
-  it('nu: goes on where it was stopped, keeps every setting once, and has pages', async () => {
+  it('nu: continues where it was stopped, keeps every setting once, and has pages', async () => {
     const path = join(results, 'sweep-nu.jsonl')
     const killed = await runBench(command('nu', 'ocsvm,oc-kjl'), (child) => {
       setTimeout(() => child.kill('SIGKILL'), 1500)

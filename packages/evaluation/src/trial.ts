@@ -272,7 +272,7 @@ export interface Trial {
   /** Fitting with the parameters chosen, milliseconds of wall-clock time; null where the model was trained on another
    * machine and only tested on this one. */
   readonly trainMillis: number | null
-  /** Choosing them, likewise; null without tuning, and where it was done elsewhere. */
+  /** Time of the choice; null without tuning, and where another machine chose. */
   readonly tuneMillis: number | null
   /** Rows scored in each timed test run, and the milliseconds that each run took. */
   readonly testRows: number

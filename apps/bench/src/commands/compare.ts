@@ -154,7 +154,7 @@ function cellsOf({ measure }: Comparison, name: DetectorName, seeds: number): Ta
       compareCell(null, spread(runs.map((run) => run[column]!)), '', () => null),
     )
   } catch (error) {
-    // others go on; a fault of the program's own ends the run
+    // other detectors continue; a bug ends the run
     if (!(error instanceof OddFlowError)) throw error
     note(`${name}: ${error.message}`)
     return COLUMNS.map(() => compareCell(null, null, 'failed', () => null))

@@ -51,7 +51,7 @@ function prepareCommand(): Command {
     })
 }
 
-/** `oddflow-bench data verify [DIR]`: each data set with what was found; exit code 1 when one is not as it should be. */
+/** `oddflow-bench data verify [DIR]`: findings on each data set; exit code 1 when one is bad. */
 
 type DataOptions = Pick<CommandOptions, 'manifests' | 'datasets' | 'trainRows'>
 

@@ -197,7 +197,7 @@ function requireNames(
 
 // ---- merge
 
-/** What the program of a bundle printed on a machine where somebody ran it by hand: a file of its lines. */
+/** Output of a bundle's program that a person ran by hand on another machine. */
 
 const MAXIMUM_BYTES = 100_000_000
 

@@ -27,7 +27,7 @@ function machineName(value: string): string {
   return value
 }
 
-/** Options that several commands have alike, and where files are when nothing is said. */
+/** Options that several commands share, and default places of files. */
 
 export const RESULTS = 'docs/results'
 export const TRIALS = `${RESULTS}/trials.jsonl`
@@ -84,7 +84,7 @@ export function withRepeats(command: Command, repeats: number): Command {
   )
 }
 
-/** Of manifests of rows: the first so many of each repeat's. */
+/** For manifests of rows: from the first row of each repeat on. */
 export function withTrainRows(command: Command): Command {
   return command.option(
     '--train-rows <count>',

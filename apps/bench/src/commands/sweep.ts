@@ -82,7 +82,7 @@ const rowsPart = (name: SweepName, rows: number | null | undefined): string =>
 
 export interface SweepSetting {
   readonly options: DetectorOptions & { readonly detector: DetectorName }
-  /** The first so many training rows; null: all. */
+  /** Number of training rows, from the first; null: all. */
   readonly trainRows: number | null
 }
 

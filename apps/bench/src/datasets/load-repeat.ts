@@ -31,8 +31,6 @@ import {
   whatIsMissing,
 } from './pools.js'
 
-/** The first so many training rows: what a sweep over n, or a stated n, trains on. */
-
 /** `count` null: all of them. Throws DataError that begins with `name` where there are fewer. */
 export function firstRows(rows: Matrix, count: number | null, name: string): Matrix {
   if (count === null || count === rows.rows) return rows
@@ -73,7 +71,7 @@ export function isAvailable(manifest: Manifest, data: string): boolean {
   return existsSync(join(folder, manifest.kind === 'rows' ? 'X_test.npy' : 'pool.json'))
 }
 
-/** The feature sets that there are rows of. */
+/** Feature sets with rows. */
 export function featuresOf(manifest: Manifest, data: string): string[] {
   return manifest.kind === 'rows' ? [manifest.features] : pooledFeatures(datasetFolder(manifest, data))
 }
@@ -140,7 +138,7 @@ function loadRows(
   }
 }
 
-/** So many rows of each class, normal ones first; null when there are not as many. */
+/** `counts` rows of each class, normal ones first; null when there are fewer. */
 function sample(
   { rows, isNovel }: LabelledMatrix,
   counts: { readonly normal: number; readonly novel: number },

@@ -205,7 +205,7 @@ export function isComplete({ work, outcome }: Pick<ItemLine, 'work' | 'outcome'>
     : ofScores.every((value) => value !== null) && fitMillis === null && result?.sample === work.sample
 }
 
-/** Of plain data whose fields may stand in any order. */
+/** Of plain data, whatever the order of fields. */
 function isEqual(a: object, b: object): boolean {
   const text = (value: object): string => JSON.stringify(Object.entries(value).sort())
   return text(a) === text(b)

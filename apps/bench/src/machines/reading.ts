@@ -61,7 +61,7 @@ function writeReadings(path: string, readings: readonly Reading[]): void {
   writeFileWhole(path, readings.map((reading) => `${JSON.stringify(reading)}\n`).join(''))
 }
 
-/** Readings into their file, and those that may be timed into the trials: the end of `machines` and of `merge`. */
+/** Writes readings to their file, and timed ones to the trials. */
 
 interface Recorded {
   /** Trials that were added. */

@@ -27,7 +27,7 @@ export const machineShape = z.strictObject({
   /** What the machine says of having been slowed down by heat or a weak supply, in its own words. */
   throttling: text.nullable(),
   wasmSimd: z.boolean(),
-  /** Of those that Node's engine may use. */
+  /** Instruction sets that Node's engine may use. */
   vectorInstructions: z.array(text).max(100_000).readonly(),
   emulated: z.boolean(),
 })

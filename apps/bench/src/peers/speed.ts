@@ -46,7 +46,7 @@ export function startLinePeer(
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     trouble = (trouble + text).slice(-1000)
   })
-  // a peer that is gone is told by its answers, not by the pipe to it
+  // a missing answer reports a peer that has ended
   child.stdin.on('error', () => {})
   const ended = new Promise<void>((resolve) => {
     child.on('error', (error) => {

@@ -133,11 +133,11 @@ export interface Job {
 
 interface PlanOptions {
   readonly manifests: readonly Manifest[]
-  /** Of a manifest, those that are to be run. */
+  /** Feature sets to run. */
   readonly featuresOf: (manifest: Manifest) => readonly string[]
   readonly detectors: readonly MethodName[]
   readonly tunings: readonly Tuning[]
-  /** At most so many repeats of each data set. */
+  /** Maximum number of repeats of each data set. */
   readonly repeats: number
   readonly seed: number
   /** n, where it is stated. */

@@ -230,7 +230,7 @@ export async function runIntoFile({
       onSaid(answer, { manifest, detector, tuning, repeat }) {
         if ('line' in answer) return take(decodeTrial(answer.line))
         failures++
-        // a file that will not do fails every trial alike
+        // an unusable file fails every trial in the same way
         const once = `${manifest.name}: ${answer.failure}`
         if (said.has(once)) return
         said.add(once)

@@ -1,4 +1,4 @@
-/** A worker thread: takes a job, gives back the trial as a line, or why the data or a file would not do. */
+/** A worker thread: answers a job with its trial as a line, or with the reason why it failed. */
 import { OddFlowError } from '@oddflow/core'
 import { encodeTrial } from '@oddflow/evaluation'
 import { serveJobs } from '@oddflow/program'
@@ -10,7 +10,7 @@ serveJobs<Job, WorkerAnswer>((settings: RunSettings) => (job, say) => {
   try {
     say({ line: encodeTrial(runTrial(job, settings)) })
   } catch (error) {
-    // others go on; a fault of the program's own ends the run
+    // other jobs continue; a bug ends the run
     if (!(error instanceof OddFlowError)) throw error
     say({ failure: error.message })
   }

@@ -25,7 +25,7 @@ import { note } from '../output.js'
 import { VERSION } from '../run/machine.js'
 import type { Findings } from './study.js'
 
-/** What `oddflow train` is told, as far as a study varies it. */
+/** Options of `oddflow train` that studies vary. */
 export interface Recipe {
   readonly features: 'flow-summary' | 'iat-size'
   readonly idleSeconds: number

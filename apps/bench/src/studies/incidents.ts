@@ -242,7 +242,7 @@ async function answerLab({ agent, folder, only }: Room): Promise<void> {
   for (const answered of attacks.filter((name) => names.includes(name))) {
     const at = configure(folder, `answer ${answered}`, { model, localNetworks: LOCAL, devices: SOON })
     let latest = normal.at(-1)!.micros
-    /** So many seconds after what was read before, and the devices' own traffic behind it. */
+    /** Packets that begin `seconds` after the last ones, followed by the devices' own traffic. */
     const later = (attack: readonly Packet[], seconds: number): Packet[] => {
       const begin = latest + 1e6 * seconds
       const packets = attack.length === 0 ? [] : moved(attack, begin - attack[0]!.micros)

@@ -46,7 +46,7 @@ const GRADUAL_PERIODS = 10
 const SETTLING = 10
 const ROWS = 100
 const TRAINING = 1500
-/** One row in so many is kept from learning, to set the threshold: the default. */
+/** The default: one row in five is kept from learning, to set the threshold. */
 const HELD_BACK = 5
 const LEARNING: LearningOptions = {
   // a round is a period, with whatever novelties are in it
@@ -258,7 +258,7 @@ function followStream(
       periods.push({
         frozen: novelShare(saved, normal),
         updating: novelShare(learner, normal),
-        // one period's AUC is chance where a few hundred rows alike change places with as many novelties
+        // the AUC of a single period depends on chance: a few hundred similar rows swap places with novelties
         auc: period >= CHANGE + SETTLING ? aucOf(learner.detector, unseen, novel) : null,
       })
       return (report) => {

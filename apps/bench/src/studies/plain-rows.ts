@@ -48,7 +48,7 @@ const figures = z.strictObject({
 })
 type PlainRowsFigures = z.infer<typeof figures>
 
-/** Gaussian rows: `columns` are alike and independent, or mixed and of scales from .1 to 100; or of three clusters. */
+/** Gaussian rows: independent columns of one scale; mixed ones with scales from .1 to 100; or three clusters. */
 type GaussianKind = 'independent' | 'correlated' | 'three clusters'
 
 function gaussianRows(kind: GaussianKind, dimension: number, rng: Rng): LabelledRows {

@@ -48,7 +48,7 @@ function sweepPoints(trials: readonly Trial[]): SweepPoint[] {
     })
 }
 
-/** What stands in the parameters under a name, however deep: `k` is the start's. */
+/** The first parameter of this name, at any depth: `k` is the start's. */
 export function parameterOf(point: Pick<SweepPoint, 'parameters'>, name: string): number | string | null {
   const search = (value: unknown): number | string | null => {
     if (value === null || typeof value !== 'object') return null
@@ -403,7 +403,7 @@ function chart(points: readonly SweepPoint[], cost: 'time' | 'space'): string {
   })
 }
 
-/** What the pages of all sweeps have alike: where their figures come from, pictures, sections a data set, the footer. */
+/** A page of a sweep: origin of the figures, pictures, sections of each data set, footer. */
 
 interface SweepPage {
   readonly title: string

@@ -280,7 +280,7 @@ export function compare(
 
 const finite = (value: number): number | null => (Number.isFinite(value) ? value : null)
 
-/** Of a collection of trials, in whatever order and however often each stands in it. */
+/** Independent of the order of the trials and of repeated ones. */
 export function hashTrials(trials: readonly Trial[]): { trials: number; trialsSha256: string | null } {
   const lines = [...new Set(trials.map(encodeTrial))].sort()
   if (lines.length === 0) return { trials: 0, trialsSha256: null }
@@ -343,7 +343,7 @@ function disagreements({ rows, columns }: Table): Disagreement[] {
   )
 }
 
-/** "12 of 15 cells agree", or that there is nothing to compare. */
+/** "12 of 15 cells agree", or "No cell to compare". */
 function tally({ rows, source }: Table): string | null {
   if (source === null) return null
   const cells = rows.flatMap((row) => row.cells)

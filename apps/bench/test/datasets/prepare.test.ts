@@ -86,7 +86,7 @@ describe('preparePools', () => {
     expect(read.length).toBe(4)
   })
 
-  it('starts anew after a stop half way, a changed capture or other hosts', async () => {
+  it('starts again after a stop half way, a changed capture or other hosts', async () => {
     const place = laidOut()
     const whole = await preparePools(manifestWith(), place, () => {})
     const bytes = readFileSync(join(place, 'normal.npy'))
@@ -181,7 +181,7 @@ describe('preparePools', () => {
 })
 
 describe('oddflow-bench data prepare', () => {
-  it('says in a line which captures are missing and where they are offered, and goes on', async () => {
+  it('says in a line which captures are missing and where they are offered, and continues', async () => {
     const { code, stdout, stderr } = await runBench(['data', 'prepare', folder, '--datasets', 'ctu,maccdc'])
     expect(code).toBe(1)
     expect(stdout).toBe('')

@@ -60,7 +60,7 @@ describe('oddflow-bench machines', () => {
     expect(page).toContain(`| other | ${count} | blue | ${count} of ${count} equal |`)
   }, 120_000)
 
-  it('says what a target lacks, goes on with the others, and ends with 1', async () => {
+  it('says what a target lacks, continues with the others, and ends with 1', async () => {
     const { args, readings } = setting(
       'missing',
       `  - { name: arm, kind: emulated, emulator: qemu-arm-static, node: /nowhere/node, libraries: / }

@@ -70,7 +70,7 @@ describe('the program of a bundle', () => {
     expect(run).toMatchObject({ failure: null, items: [{ index: 0 }] })
   })
 
-  it('ends when its standard input does, if it is told to', async () => {
+  it('ends with its standard input, with --end-with-stdin', async () => {
     const program = join(bundle.folder, PROGRAM_FILE)
     const shell = `exec "$0" "$1" --end-with-stdin < /dev/null`
     const run = await runProgram('sh', ['-c', shell, process.execPath, program], options())
@@ -144,7 +144,7 @@ describe('what a program prints', () => {
     expect((await instead(twice)).failure).toMatch(/item 0 was not requested, or came twice/)
   })
 
-  it('is told apart from a program that is not there', async () => {
+  it('differs from a program that is missing', async () => {
     const run = await runProgram(join(folder, 'nothing'), [], options())
     expect(run.failure).toMatch(/cannot start/)
   })
