@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { decodeModelFile, encodeModelFile } from '../../packages/detectors/src/index.js'
 import { jsonLines, lab, refuses, succeeds, temporaryFolder, trainLabModel } from './support/oddflow.js'
 
 interface UpdateLine {
@@ -165,6 +166,16 @@ describe('update', () => {
     writeFileSync(at('none.jsonl'), '{"journal":1')
     const none = ['replay', model, at('none.jsonl'), '-o', at('never.oddflow')]
     await refuses(none, { code: 1, says: /none\.jsonl.*line 1/, folder })
+  })
+
+  it('refuses a forged state of earlier updates, and says where it is', async () => {
+    const saved = decodeModelFile(readFileSync(at('b.oddflow')))
+    saved.learned!.tensors['learned.statistics.masses']!.data[0] = -1
+    writeFileSync(at('forged.oddflow'), encodeModelFile(saved))
+    const says = /forged\.oddflow: .*learned\.statistics\.masses: expected .* found -1 \(byte \d{4,}\)/
+    await refuses(['inspect', at('forged.oddflow')], { code: 1, says, folder })
+    const update = ['update', at('forged.oddflow'), normal, '-o', at('never.oddflow')]
+    await refuses(update, { code: 1, says, folder })
   })
 })
 
