@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { jsonLines, lab, oddflow, succeeds, temporaryFolder } from './support/oddflow.js'
+import { jsonLines, lab, oddflow, succeeds, temporaryFolder, trainLabModel } from './support/oddflow.js'
 import { cases, NO_EVIDENCE } from './support/shared.js'
 
 const folder = temporaryFolder()
@@ -124,7 +124,7 @@ describe('rows of extract --recipe default', () => {
     expect(stdout).toMatch(/services +column 20: compared as equal or different/)
     expect(stderr).not.toMatch(/looks like/)
     const captures = join(folder, 'captures.oddflow')
-    await succeeds(['train', ...inputs.map((name) => lab(name).path), '-o', captures])
+    await trainLabModel(captures)
     const novel = 'novel-bruteforce.pcap.gz'
     const scores = async (args: string[]) =>
       jsonLines<{ score: number; reasons: string[] }>(

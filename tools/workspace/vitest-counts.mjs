@@ -13,7 +13,7 @@ import { root } from './layout.mjs'
 function reasonWithoutNote() {
   const evidence = process.env.ODDFLOW_SHARED ?? join(root, '..', 'shared')
   if (!existsSync(evidence)) return 'the evidence folder is not here: set ODDFLOW_SHARED'
-  return 'something it needs is not installed here (its file says what)'
+  return 'a slow test, or something it needs is not installed here (its file says which)'
 }
 
 export default class CountsReporter {
