@@ -1,7 +1,6 @@
 /** gmm: a Gaussian mixture on the (scaled) rows, started by k-means++; the comparison for the embeddings. */
 
 import { DataError, type Matrix, plural } from '@oddflow/core'
-import { checkFullMixture } from '../check-parts.js'
 import { kMeans } from '../clustering/k-means.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
 import type { CWriter } from '../export-c/c-text.js'
@@ -9,6 +8,7 @@ import { decodeMixture, encodeMixture, writeMixture } from '../families/embedded
 import { type Fields, failField } from '../fields.js'
 import {
   COVARIANCE_TYPES,
+  checkFullMixture,
   checkTypedMixture,
   clusterMemberships,
   mixtureOf,

@@ -2,9 +2,9 @@
 
 import type { Matrix } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
-import { rowsInPrecision } from '../check-parts.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
 import { chooseBandwidth } from '../embedding/bandwidth.js'
+import { rowsInPrecision } from '../embedding/embedding.js'
 import type { CWriter } from '../export-c/c-text.js'
 import { bandwidthFact, storedPrecision } from '../families/embedded.js'
 import {

@@ -7,12 +7,12 @@
 
 import { type Matrix, plural, type Tensor } from '@oddflow/core'
 import { checkSupportGuard, fitSupportGuard } from '../calibration/support-guard.js'
-import { checkEmbedding, checkFullMixture } from '../check-parts.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
+import { checkEmbedding } from '../embedding/embedding.js'
 import type { CWriter } from '../export-c/c-text.js'
 import { type Fields, failField, fieldsAt, finiteAt, wholeAt } from '../fields.js'
 import type { CovarianceType, TypedMixture } from '../mixture/covariance-types.js'
-import { packTypedMixture } from '../mixture/covariance-types.js'
+import { checkFullMixture, packTypedMixture } from '../mixture/covariance-types.js'
 import { fitMixture } from '../mixture/fit-mixture.js'
 import { type Mixture, mixtureLogDensities, packMixture } from '../mixture/gaussian-mixture.js'
 import type { EmbeddingModel, FitReport, MixtureModel, ModelFrame, SupportGuardModel } from '../model.js'
@@ -348,11 +348,12 @@ export const ocNystromQs: DetectorDefinition<EmbeddedMixtureParameters, Embedded
 
 /** Writes $PREFIXdensity(z): the log-density of a mixture. */
 export function writeMixture(c: CWriter, mixture: Mixture, prefix: string): void {
-  const { rows: k, cols: d } = mixture.means
+  const { rows: k } = mixture.means
   c.need('log_sum_exp')
   c.stackBytes += 8 * k
-  const loop = (body: string, before = ''): void => {
-    c.code(`static inline double $${prefix}density(const double *z) {
+  const { body, before } =
+    mixture.covarianceType === 'full' ? fullTerms(c, mixture, prefix) : typedTerms(c, mixture, prefix)
+  c.code(`static inline double $${prefix}density(const double *z) {
   double terms[${k}];
   int j;
 ${before}  for (j = 0; j < ${k}; j++) {
@@ -361,27 +362,37 @@ ${body}
   return $log_sum_exp(terms, ${k});
 }
 `)
+}
+
+/** C text that sets terms[j], and what stands before the loop over j. */
+interface Terms {
+  readonly body: string
+  readonly before: string
+}
+
+function fullTerms(c: CWriter, mixture: MixtureModel, prefix: string): Terms {
+  const { rows: k, cols: d } = mixture.means
+  const { logNormalisers } = packMixture(mixture)
+  const factor: number[] = []
+  for (let row = 0; row < k * d; row++) {
+    for (let t = 0; t <= row % d; t++) factor.push(mixture.precisionCholesky[row * d + t]!)
   }
-  if (mixture.covarianceType === 'full') {
-    const { logNormalisers } = packMixture(mixture)
-    const factor: number[] = []
-    for (let row = 0; row < k * d; row++) {
-      for (let t = 0; t <= row % d; t++) factor.push(mixture.precisionCholesky[row * d + t]!)
-    }
-    const constants = c.table(`${prefix}constants`, 'double', logNormalisers)
-    const means = c.table(`${prefix}means`, 'double', mixture.means.data)
-    const factors = c.table(`${prefix}factors`, 'double', factor)
-    c.need('project')
-    c.stackBytes += 8 * d
-    loop(
-      `    $project(z, ${means} + j * ${d}, ${factors} + j * ${(d * (d + 1)) / 2}, y, ${d});
+  const constants = c.table(`${prefix}constants`, 'double', logNormalisers)
+  const means = c.table(`${prefix}means`, 'double', mixture.means.data)
+  const factors = c.table(`${prefix}factors`, 'double', factor)
+  c.need('project')
+  c.stackBytes += 8 * d
+  return {
+    body: `    $project(z, ${means} + j * ${d}, ${factors} + j * ${(d * (d + 1)) / 2}, y, ${d});
     double square = 0.0;
     for (i = 0; i < ${d}; i++) square += y[i] * y[i];
     terms[j] = ${constants}[j] - 0.5 * square;`,
-      `  double y[${d}];\n  int i;\n`,
-    )
-    return
+    before: `  double y[${d}];\n  int i;\n`,
   }
+}
+
+function typedTerms(c: CWriter, mixture: TypedMixture, prefix: string): Terms {
+  const { cols: d } = mixture.means
   const packed = packTypedMixture(mixture)
   const constants = c.table(`${prefix}constants`, 'double', packed.logNormalisers)
   if (packed.covarianceType === 'tied') {
@@ -392,28 +403,31 @@ ${body}
     const factor = c.table(`${prefix}factor`, 'double', lower)
     c.need('project', 'squared_distance')
     c.stackBytes += 8 * d
-    loop(
-      `    terms[j] = ${constants}[j] - 0.5 * $squared_distance(y, ${projected} + j * ${d}, ${d});`,
-      `  double y[${d}];\n  $project(z, ${centre}, ${factor}, y, ${d});\n`,
-    )
-  } else if (packed.covarianceType === 'spherical') {
+    return {
+      body: `    terms[j] = ${constants}[j] - 0.5 * $squared_distance(y, ${projected} + j * ${d}, ${d});`,
+      before: `  double y[${d}];\n  $project(z, ${centre}, ${factor}, y, ${d});\n`,
+    }
+  }
+  if (packed.covarianceType === 'spherical') {
     const means = c.table(`${prefix}means`, 'double', packed.means)
     const scales = c.table(`${prefix}scales`, 'double', packed.scales)
     c.need('squared_distance')
-    loop(`    const double p = ${scales}[j];
-    terms[j] = ${constants}[j] - 0.5 * $squared_distance(z, ${means} + j * ${d}, ${d}) * p * p;`)
-  } else {
-    const means = c.table(`${prefix}means`, 'double', packed.means)
-    const scales = c.table(`${prefix}scales`, 'double', packed.scales)
-    loop(
-      `    double square = 0.0;
+    return {
+      body: `    const double p = ${scales}[j];
+    terms[j] = ${constants}[j] - 0.5 * $squared_distance(z, ${means} + j * ${d}, ${d}) * p * p;`,
+      before: '',
+    }
+  }
+  const means = c.table(`${prefix}means`, 'double', packed.means)
+  const scales = c.table(`${prefix}scales`, 'double', packed.scales)
+  return {
+    body: `    double square = 0.0;
     for (i = 0; i < ${d}; i++) {
       const double y = (z[i] - ${means}[j * ${d} + i]) * ${scales}[j * ${d} + i];
       square += y * y;
     }
     terms[j] = ${constants}[j] - 0.5 * square;`,
-      '  int i;\n',
-    )
+    before: '  int i;\n',
   }
 }
 

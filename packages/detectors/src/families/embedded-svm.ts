@@ -8,8 +8,8 @@
 import type { Matrix } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
 import { checkSupportGuard, fitSupportGuard } from '../calibration/support-guard.js'
-import { checkEmbedding, checkRowsInPrecision } from '../check-parts.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
+import { checkEmbedding, checkRowsInPrecision } from '../embedding/embedding.js'
 import { EMBEDDING_TILE_ROWS } from '../embedding/embedding-kernel.js'
 import { type CWriter, parenthesised } from '../export-c/c-text.js'
 import {

@@ -8,10 +8,9 @@ import { exponentFactor, type Precision } from '@oddflow/linalg'
 import { createSupportGuard } from '../calibration/support-guard.js'
 import type { TailFunction } from '../calibration/tail-probability.js'
 import { logTail } from '../calibration/tail-probability.js'
-import { rowsInPrecision } from '../check-parts.js'
 import type { FitContext, ModelFact } from '../detector.js'
 import { chooseBandwidth, QUANTILE_OF } from '../embedding/bandwidth.js'
-import { embedRows, fitEmbedding } from '../embedding/embedding.js'
+import { embedRows, fitEmbedding, rowsInPrecision } from '../embedding/embedding.js'
 import {
   createEmbeddingKernel,
   EMBEDDING_TILE_ROWS,

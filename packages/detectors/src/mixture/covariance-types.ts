@@ -12,7 +12,8 @@
 import { createMatrix, log, type Matrix } from '@oddflow/core'
 import { choleskyInto, invertLowerInPlace, squaredDistance, squaredDistances } from '@oddflow/linalg'
 import type { Clustering } from '../clustering/quickshift-pp.js'
-import { failField, fieldsAt, matrixAt, numbersAt, wholeAt } from '../fields.js'
+import { failField, fieldsAt, matrixAt, numbersAt, sizeUpTo, wholeAt } from '../fields.js'
+import type { MixtureModel } from '../model.js'
 
 interface MixtureBase {
   /** Length k, positive, sum 1. */
@@ -381,4 +382,21 @@ export function checkLowerTriangular(factors: Float64Array, start: number, d: nu
       if (above !== 0) failField('mixture.precisionCholesky', 'zeros above the diagonal', above)
     }
   }
+}
+
+/** A full mixture of at most `maximumComponents` in d dimensions. */
+export function checkFullMixture(value: unknown, d: number, maximumComponents: number): MixtureModel {
+  const x = fieldsAt(value, 'mixture')
+  if (x.covarianceType !== 'full') failField('mixture.covarianceType', 'full', x.covarianceType)
+  const weights = numbersAt(x.weights, 'mixture.weights')
+  const k = weights.length
+  sizeUpTo(k, maximumComponents, 'mixture.weights')
+  checkWeights(weights)
+  const means = matrixAt(x.means, 'mixture.means')
+  if (means.rows !== k || means.cols !== d) {
+    failField('mixture.means', `${k} × ${d}`, `${means.rows} × ${means.cols}`)
+  }
+  const precisionCholesky = numbersAt(x.precisionCholesky, 'mixture.precisionCholesky', k * d * d)
+  for (let at = 0; at < precisionCholesky.length; at += d * d) checkLowerTriangular(precisionCholesky, at, d)
+  return { covarianceType: 'full', weights, means, precisionCholesky }
 }

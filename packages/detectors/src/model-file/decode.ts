@@ -38,8 +38,7 @@ import {
   SIGNATURE,
   statedChecksum,
 } from './layout.js'
-import { checkAgreement, metadataValues } from './parts.js'
-import { checkProvenance, type SavedModel } from './saved-model.js'
+import { checkAgreement, checkProvenance, metadataValues, type SavedModel } from './saved-model.js'
 
 /** The place of a field in a model file. Only for error messages, so it may search again. */
 
