@@ -136,6 +136,32 @@ export function createScopeTrainer(options: ScopeTrainerOptions) {
   const { stableShare } = options.devices
   const counts = { accepted: 0, unsettled: 0, failed: 0 }
   const failures = new Map<string, string>()
+  /** Writes a model, then uses it. Resolves to false if the scope was forgotten or relearned meanwhile. */
+  const activate = async (
+    of: ModelScope,
+    learning: Learning,
+    saved: SavedModel,
+    { file, rows, unsettledShare }: TrainedRows,
+  ): Promise<boolean> => {
+    const record: ModelRecord = {
+      owner: of.name,
+      sha256: createHash('sha256').update(file).digest('hex'),
+      previous: of.record?.sha256 ?? null,
+      source: 'trained',
+      pinned: false,
+      rows,
+      unsettledShare,
+      trainedAtMicros: progress.latestMicros,
+    }
+    await store.write(record, file)
+    if (of.learning !== learning) return false
+    setNote(learning, 'hasModel', 1)
+    setNote(learning, 'provingFlows', 0)
+    setNote(learning, 'provingNovel', 0)
+    of.isBrokenTold = false
+    registry.putInForce(of, { saved, sha256: record.sha256 }, record)
+    return true
+  }
   return {
     counts,
     /** Why the last training failed, by scope. */
@@ -177,29 +203,13 @@ export function createScopeTrainer(options: ScopeTrainerOptions) {
           return
         }
         of.refused = null
-        const record: ModelRecord = {
-          owner: of.name,
-          sha256: createHash('sha256').update(trained.file).digest('hex'),
-          previous: of.record?.sha256 ?? null,
-          source: 'trained',
-          pinned: false,
-          rows,
-          unsettledShare,
-          trainedAtMicros: progress.latestMicros,
-        }
-        await store.write(record, trained.file)
-        if (of.learning !== learning) return
-        setNote(learning, 'hasModel', 1)
-        setNote(learning, 'provingFlows', 0)
-        setNote(learning, 'provingNovel', 0)
+        if (!(await activate(of, learning, saved, trained))) return
         if (isJudgement) setNote(learning, 'judged', 1)
-        of.isBrokenTold = false
         again(1)
-        registry.putInForce(of, { saved, sha256: record.sha256 }, record)
         options.onTrained(of)
         counts.accepted++
         log.info(
-          `${of.name}: a model of ${trained.rows} rows is active${shortfall(saved, contract, progress.rowsFor(learning))}`,
+          `${of.name}: a model of ${rows} rows is active${shortfall(saved, contract, progress.rowsFor(learning))}`,
         )
       } catch (error) {
         counts.failed++

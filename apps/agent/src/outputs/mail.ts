@@ -78,52 +78,18 @@ export async function createMail(
   environment: OutputEnvironment,
   mailMillis = MAIL_MILLIS,
 ): Promise<Output> {
-  const { url, from, to, maximumPerDay, username, passwordFile } = settings
+  const { url, maximumPerDay, passwordFile } = settings
   const { hostname, clock, log } = environment
   const { createTransport } = await import('nodemailer')
-  const { protocol, hostname: host, port } = new URL(url)
-  const isOwn = protocol === 'smtp:' && LOOPBACK.test(host) && settings.caFile === undefined
-  const transport = createTransport({
-    host: host.replace(/^\[|\]$/g, ''),
-    port: Number(port) || (protocol === 'smtps:' ? 465 : isOwn ? 25 : 587),
-    secure: protocol === 'smtps:',
-    ...(isOwn ? { ignoreTLS: true } : { requireTLS: true }),
-    ...(settings.caFile === undefined ? {} : { tls: { ca: readCertificates(settings.caFile) } }),
-    connectionTimeout: PATIENCE_MILLIS,
-    greetingTimeout: PATIENCE_MILLIS,
-    socketTimeout: PATIENCE_MILLIS,
-    dnsTimeout: PATIENCE_MILLIS,
-    disableFileAccess: true,
-    disableUrlAccess: true,
-  })
+  const transport = createTransport(connectionOf(settings))
   // an unreadable password is an error at the start
   if (passwordFile !== undefined) readSecret(passwordFile)
   let day = ''
   let sentToday = 0
-
   const send = async (messages: readonly Message[], signal: AbortSignal): Promise<string> => {
-    // the subject is about the most severe
-    const { id, incident, title } = messages.reduce((lead, each) =>
-      LEVELS.indexOf(each.level) > LEVELS.indexOf(lead.level) ? each : lead,
-    )
-    const more = messages.length === 1 ? '' : `, and ${messages.length - 1} more`
     const isLast = sentToday + 1 >= maximumPerDay
-    const last = `This is mail ${maximumPerDay} of at most ${maximumPerDay} today. Later incidents are mailed tomorrow; "oddflow-agent incidents list" shows them now.`
-    const thread = incident === '' ? {} : { references: `<${incident}@oddflow-agent>` }
-    const { response, rejected } = await transport.sendMail({
-      from: { name: 'OddFlow', address: from },
-      to: [...to],
-      subject: `[${hostname}] ${title}${more}`,
-      text: [...messages.map(paragraphs), ...(isLast ? [last] : [])].join('\n\n\n'),
-      signal,
-      messageId: `<${id}@oddflow-agent>`,
-      ...thread,
-      headers: { 'auto-submitted': 'auto-generated' },
-      // read for each mail, so that the file can be replaced
-      ...(username === undefined || passwordFile === undefined
-        ? {}
-        : { auth: { user: username, pass: readSecret(passwordFile) } }),
-    })
+    const mail = { ...mailOf(settings, hostname, messages, isLast), signal }
+    const { response, rejected } = await transport.sendMail(mail)
     if (rejected.length > 0)
       log.warn(`${url}: refuses ${rejected.length} of the recipients: ${rejected.join(', ')}`)
     return `answered ${response}`
@@ -157,6 +123,52 @@ export async function createMail(
     async close() {
       transport.close()
     },
+  }
+}
+
+function connectionOf({ url, caFile }: MailSettings) {
+  const { protocol, hostname: host, port } = new URL(url)
+  const isOwn = protocol === 'smtp:' && LOOPBACK.test(host) && caFile === undefined
+  return {
+    host: host.replace(/^\[|\]$/g, ''),
+    port: Number(port) || (protocol === 'smtps:' ? 465 : isOwn ? 25 : 587),
+    secure: protocol === 'smtps:',
+    ...(isOwn ? { ignoreTLS: true } : { requireTLS: true }),
+    ...(caFile === undefined ? {} : { tls: { ca: readCertificates(caFile) } }),
+    connectionTimeout: PATIENCE_MILLIS,
+    greetingTimeout: PATIENCE_MILLIS,
+    socketTimeout: PATIENCE_MILLIS,
+    dnsTimeout: PATIENCE_MILLIS,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  }
+}
+
+/** @param isLast - of today, which it says. */
+function mailOf(
+  { from, to, maximumPerDay, username, passwordFile }: MailSettings,
+  hostname: string,
+  messages: readonly Message[],
+  isLast: boolean,
+) {
+  // the subject is about the most severe
+  const { id, incident, title } = messages.reduce((lead, each) =>
+    LEVELS.indexOf(each.level) > LEVELS.indexOf(lead.level) ? each : lead,
+  )
+  const more = messages.length === 1 ? '' : `, and ${messages.length - 1} more`
+  const last = `This is mail ${maximumPerDay} of at most ${maximumPerDay} today. Later incidents are mailed tomorrow; "oddflow-agent incidents list" shows them now.`
+  return {
+    from: { name: 'OddFlow', address: from },
+    to: [...to],
+    subject: `[${hostname}] ${title}${more}`,
+    text: [...messages.map(paragraphs), ...(isLast ? [last] : [])].join('\n\n\n'),
+    messageId: `<${id}@oddflow-agent>`,
+    ...(incident === '' ? {} : { references: `<${incident}@oddflow-agent>` }),
+    headers: { 'auto-submitted': 'auto-generated' },
+    // read for each mail, so that the file can be replaced
+    ...(username === undefined || passwordFile === undefined
+      ? {}
+      : { auth: { user: username, pass: readSecret(passwordFile) } }),
   }
 }
 
