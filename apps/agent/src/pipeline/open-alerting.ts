@@ -9,7 +9,12 @@ import type { KnownDevices } from '../devices/device-table.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import { openKeptPackets } from '../evidence/evidence.js'
 import { AnswerBook, readAnswers } from '../incidents/answers.js'
-import { createIncidentKeeper, type Incident, readIncidents } from '../incidents/incident.js'
+import {
+  createIncidentKeeper,
+  type Incident,
+  type IncidentChange,
+  readIncidents,
+} from '../incidents/incident.js'
 import { createIncidentRows, type IncidentRows, readIncidentRows } from '../incidents/incident-rows.js'
 import { IncidentBook } from '../incidents/incidents.js'
 import type { FrameInput } from '../input/read-frames.js'
@@ -46,9 +51,9 @@ export type Alerting = Awaited<ReturnType<typeof openAlerting>>
 
 /** Each part is null where the settings do not ask for it. */
 export async function openAlerting(options: AlertingOptions) {
-  const { settings, environment, answers, rows, models, explain } = options
-  const { files, clock, log, faults } = environment
-  const { budget, state } = settings
+  const { settings, environment, answers, models, explain } = options
+  const { clock } = environment
+  const { budget } = settings
   const evidence = await openKeptPackets(settings, environment)
   const records = await openDashboardRecords(settings, environment)
   const peerNames = await openPeerNames(settings, environment, (key) => devices?.table.get(key)?.state)
@@ -58,26 +63,10 @@ export async function openAlerting(options: AlertingOptions) {
   )
   const isAttack = (incident: string): boolean =>
     answers.list().some((each) => each.incident === incident && each.answer === 'attack')
-  const known = settings.devices === null || state === null ? [] : await readIncidents(files, state, faults)
-  const incidents =
-    settings.devices === null
-      ? null
-      : new IncidentBook({
-          known,
-          explain,
-          rows,
-          ...(models === null
-            ? {}
-            : { onAttackFlow: (pair, micros) => models.unlearn(new Set([pair]), micros, micros) }),
-          localNetworks: settings.localNetworks,
-          mutedBy: (incident) => answers.mutedBy(incident),
-          onChange(incident, change) {
-            if (change === 'opened') rate.opened(incident.id)
-            path.report(incident, change)
-          },
-        })
-  const keeper =
-    incidents === null || state === null ? null : createIncidentKeeper(incidents, rows, files, state, log)
+  const { incidents, keeper } = await openIncidents(options, (incident, change) => {
+    if (change === 'opened') rate.opened(incident.id)
+    path.report(incident, change)
+  })
   let devices: DeviceWatch | null = null
   const path = createAlertPipeline({
     context: {
@@ -126,6 +115,31 @@ export async function openAlerting(options: AlertingOptions) {
       trouble: () => (keeper?.isTroubled === true ? 'incidents cannot be kept in the state folder' : null),
       close: () => keeper?.save(),
     },
+  }
+}
+
+/** What gathers alerts into incidents, and what saves them; null where devices or a state folder are not kept. */
+async function openIncidents(
+  { settings, environment, answers, rows, models, explain }: AlertingOptions,
+  onChange: (incident: Incident, change: IncidentChange) => void,
+) {
+  const { files, log, faults } = environment
+  const { devices, state, localNetworks } = settings
+  if (devices === null) return { incidents: null, keeper: null }
+  const incidents = new IncidentBook({
+    known: state === null ? [] : await readIncidents(files, state, faults),
+    explain,
+    rows,
+    ...(models === null
+      ? {}
+      : { onAttackFlow: (pair, micros) => models.unlearn(new Set([pair]), micros, micros) }),
+    localNetworks,
+    mutedBy: (incident) => answers.mutedBy(incident),
+    onChange,
+  })
+  return {
+    incidents,
+    keeper: state === null ? null : createIncidentKeeper(incidents, rows, files, state, log),
   }
 }
 
