@@ -7,7 +7,6 @@ import { ArgumentError, log, type Rng } from '@oddflow/core'
 import { groupByScore, missingClass, type NovelLabels, type RocCurve, type ScoreGroups } from './roc.js'
 
 /** Standard normal quantiles, to 1 part in 10^16: Wichura, Algorithm AS 241, PPND16 (Applied Statistics 37, 1988). */
-
 const CENTRE = [
   3.3871328727963665, 133.14166789178438, 1971.5909503065513, 13731.69376550946, 45921.95393154987,
   67265.7709270087, 33430.57558358813, 2509.0809287301227,
@@ -58,7 +57,6 @@ function polynomial(coefficients: readonly number[], x: number): number {
  * Partial AUC: the area where false alarms are few (McClish, Medical Decision Making 9, 1989). Her standardised value
  * maps guessing to ½ and perfection to 1 at any limit. Ties are crossed by straight lines, as in the full area.
  */
-
 export type PartialAuc =
   | {
       /** Area from false-positive rate 0 to the limit, in [0, limit]. */
@@ -117,11 +115,7 @@ function areaOf(novel: Float64Array, normal: Float64Array, novelTotal: number, n
   return halfPairs / (2 * novelTotal * normalTotal)
 }
 
-/**
- * Percentile bootstrap over the scored rows (Efron and Tibshirani 1993, chapter 13), drawn within each class. It covers
- * the sampling of test rows alone, not that of training rows.
- */
-
+/** Options of `aucInterval`. */
 export interface AucIntervalOptions {
   /** Probability that the interval is meant to hold, in (0, 1); default 0.95. */
   readonly level?: number
@@ -134,7 +128,11 @@ export type AucInterval =
   | { readonly low: number; readonly high: number }
   | { readonly low: null; readonly high: null; readonly reason: string }
 
-/** O(n log n + resamples · n). Throws ArgumentError as `auc`, and for options out of range. */
+/**
+ * Percentile bootstrap over the scored rows (Efron and Tibshirani 1993, chapter 13), drawn within each class. It covers
+ * the sampling of test rows alone, not that of training rows. O(n log n + resamples · n). Throws ArgumentError as
+ * `auc`, and for options out of range.
+ */
 export function aucInterval(
   scores: ArrayLike<number>,
   isNovel: NovelLabels,
@@ -190,7 +188,6 @@ function resample(owners: Uint32Array, counts: Float64Array, rng: Rng): void {
  * DeLong's variance of an AUC from one sample (Biometrics 44, 1988), by sorted groups (Sun and Xu, IEEE Signal
  * Processing Letters 21, 2014). The interval is normal, cut at 0 and 1; near 1 with few rows `aucInterval` is better.
  */
-
 export type DeLongInterval =
   | { readonly value: number; readonly variance: number; readonly low: number; readonly high: number }
   | { readonly value: null; readonly reason: string }

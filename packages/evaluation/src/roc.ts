@@ -89,10 +89,7 @@ export function missingClass(novelTotal: number, normalTotal: number): string | 
   return normalTotal === 0 ? 'there are no normal rows' : null
 }
 
-/**
- * Rates at one threshold: what a detector as it is deployed gets right and wrong (novel iff score ≤ t).
- */
-
+/** What a detector at one threshold gets right and wrong (novel iff score ≤ threshold). */
 export interface Rates {
   readonly truePositives: number
   readonly falsePositives: number
@@ -137,7 +134,6 @@ export function ratesAtThreshold(scores: ArrayLike<number>, isNovel: NovelLabels
  * Goadrich, ICML 2006). Average precision sums steps without interpolation, which would promise precision that no
  * threshold has.
  */
-
 export interface PrecisionRecallCurve {
   /** Ascending; point i belongs to the rule "novel iff score ≤ thresholds[i]". */
   readonly thresholds: Float64Array

@@ -32,8 +32,7 @@ export function spread(values: ArrayLike<number>): Spread | null {
   return { mean: centre, sd: n === 1 ? null : Math.sqrt(squares / (n - 1)), n }
 }
 
-/** Wall-clock times of repeated work, all of them, after a few runs to warm up. The caller gives the clock. */
-
+/** Options of `timeRuns`. */
 export interface TimingOptions {
   /** A monotonic clock in milliseconds, such as `() => performance.now()`. */
   readonly clock: () => number
@@ -43,7 +42,10 @@ export interface TimingOptions {
   readonly warmUps?: number
 }
 
-/** Milliseconds of each timed run of `work`. Throws ArgumentError for counts out of range or a clock that runs back. */
+/**
+ * Wall-clock times of repeated work, all of them, after a few runs to warm up. The caller gives the clock. Milliseconds
+ * of each timed run of `work`. Throws ArgumentError for counts out of range or a clock that runs back.
+ */
 export function timeRuns(work: () => void, { clock, runs = 20, warmUps = 2 }: TimingOptions): Float64Array {
   checkRuns('runs', runs, 1)
   checkRuns('warmUps', warmUps, 0)
@@ -76,7 +78,6 @@ function checkRuns(field: string, value: number, least: number): void {
  * Histogram of scores. A few log-densities lie far below all others, so edges may leave out a share at each end;
  * counts, below and above together are all values.
  */
-
 export interface Histogram {
   /** Ascending, one more than there are bins; bin i is [edges[i], edges[i + 1]), the last one closed. */
   readonly edges: Float64Array

@@ -51,8 +51,6 @@ function prepareCommand(): Command {
     })
 }
 
-/** `oddflow-bench data verify [DIR]`: findings on each data set; exit code 1 when one is bad. */
-
 type DataOptions = Pick<CommandOptions, 'manifests' | 'datasets' | 'trainRows'>
 
 async function dataVerify(dir: string, options: DataOptions): Promise<number> {
@@ -67,8 +65,6 @@ async function dataVerify(dir: string, options: DataOptions): Promise<number> {
   }
   return faults === 0 ? 0 : 1
 }
-
-/** `oddflow-bench data prepare DIR`: pools of rows from captures; exit code 1 when a data set could not be prepared. */
 
 async function dataPrepare(dir: string, options: DataOptions): Promise<number> {
   const chosen = chooseManifests(readManifests(options.manifests), options.datasets)

@@ -197,8 +197,6 @@ function requireNames(
 
 // ---- merge
 
-/** Output of a bundle's program that a person ran by hand on another machine. */
-
 const MAXIMUM_BYTES = 100_000_000
 
 /** Throws an error that begins with the path and names the line; a file without its end is not whole. */
@@ -241,8 +239,6 @@ function carriedReadings(lines: readonly RunnerLine[]): Reading[] {
     }
   })
 }
-
-/** `oddflow-bench merge FILE…`: what was measured by hand elsewhere, into readings and trials. */
 
 interface MergeOptions {
   readonly trials: string

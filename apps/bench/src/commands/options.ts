@@ -27,8 +27,6 @@ function machineName(value: string): string {
   return value
 }
 
-/** Options that several commands share, and default places of files. */
-
 export const RESULTS = 'docs/results'
 export const TRIALS = `${RESULTS}/trials.jsonl`
 

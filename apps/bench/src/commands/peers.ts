@@ -101,11 +101,6 @@ A peer that is not installed is reported as absent. The C program is compiled wi
     })
 }
 
-/**
- * One repeat of one data set: our one-class SVM, then a peer's, with the same rows, kernel, nu and tolerance.
- * Tuned, both have our trial's bandwidth, and ours must give the trial's AUC to the last bit.
- */
-
 interface SvmWork {
   readonly manifest: Manifest
   /** Folder of the data sets. */
@@ -119,7 +114,11 @@ interface SvmWork {
   readonly trial: Trial | null
 }
 
-/** null when the peer is not installed. Throws DataError where the trial is not what this program gives. */
+/**
+ * One repeat of one data set: our one-class SVM, then a peer's, with the same rows, kernel, nu and tolerance. Tuned,
+ * both have our trial's bandwidth, and ours must give the trial's AUC to the last bit. null when the peer is not
+ * installed. Throws DataError where the trial is not what this program gives.
+ */
 async function compareSvm(peer: Peer, work: SvmWork): Promise<PeerReading | null> {
   const { manifest, data, tuning, repeat, seed, testRuns, trial } = work
   const { train, tests, dataSha256 } = loadRepeat(manifest, data, repeat, seed, 'iat-size', trial?.trainRows)
@@ -200,8 +199,6 @@ function parametersOf({ tuning, trial }: SvmWork): CheckedParameters & { readonl
   return parameters
 }
 
-/** An option that does nothing for what was asked is refused by name, not passed over. */
-
 /** `names`: as the command's options are called in code. Throws UsageError for the first that was given. */
 function refuseOptions(command: Command, names: readonly string[], what: string): void {
   for (const option of command.options) {
@@ -211,8 +208,6 @@ function refuseOptions(command: Command, names: readonly string[], what: string)
     }
   }
 }
-
-/** `oddflow-bench peers speed`: scoring and training beside numpy, scikit-learn and C, in turns. */
 
 interface PeerSpeedOptions extends Pick<CommandOptions, 'data' | 'manifests' | 'seed'> {
   readonly dataset: string

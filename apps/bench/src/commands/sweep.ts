@@ -61,7 +61,6 @@ export type SweepName = (typeof SWEEP_NAMES)[number]
 export const SWEEP_DATASETS: readonly string[] = ['ctu-rows', 'sfrig-rows']
 
 /** What a trial of a sweep is of, and where: as a trial's key, with the parameters and the training rows. */
-
 export function sweepTrialKey(name: SweepName, trial: Trial): string {
   return [trialKey(trial), rowsPart(name, trial.trainRows), JSON.stringify(trial.parameters)].join(' ')
 }
@@ -79,7 +78,6 @@ const rowsPart = (name: SweepName, rows: number | null | undefined): string =>
  * Sweeps that the paper does not show: lists of settings, untuned, without the support guard, over a few data sets.
  * `nu`: the paper's savings are against nu = 0.5, so OCSVM runs over nu beside OC-KJL and OC-Nystrom over m, d and k.
  */
-
 export interface SweepSetting {
   readonly options: DetectorOptions & { readonly detector: DetectorName }
   /** Number of training rows, from the first; null: all. */

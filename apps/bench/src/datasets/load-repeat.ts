@@ -38,8 +38,6 @@ export function firstRows(rows: Matrix, count: number | null, name: string): Mat
   return matrixOf(count, rows.cols, rows.data.slice(0, count * rows.cols))
 }
 
-/** The folder of the data sets must be one: a slip in its name would otherwise say that every file is missing. */
-
 /** Throws FileError that begins with the path. */
 export function requireFolder(path: string): void {
   if (!inFile(path, () => statSync(path)).isDirectory()) {
@@ -192,8 +190,6 @@ function stack(normal: Matrix, novel: Matrix): LabelledMatrix {
   const isNovel = new Float64Array(normal.rows + novel.rows).fill(1, normal.rows)
   return { rows: concatRows([normal, novel]), isNovel: matrixOf(isNovel.length, 1, isNovel) }
 }
-
-/** The data sets asked for that are there; one that was named and is not there is an error, others are left out. */
 
 interface AvailableOptions {
   readonly data: string

@@ -22,8 +22,6 @@ import { z } from 'zod'
 import { digest, inFile, readShape } from '../files.js'
 import { type CapturesManifest, FEATURES, type Features } from './manifest.js'
 
-/** SHA-256 over matrices, in order, each as its two sizes and its row-major little-endian float64 values. */
-
 /** 64 lower-case hexadecimal digits. */
 export function hashMatrices(matrices: readonly Matrix[]): string {
   const hash = createHash('sha256')
@@ -35,8 +33,6 @@ export function hashMatrices(matrices: readonly Matrix[]): string {
   return hash.digest('hex')
 }
 
-/** The paper's protocol as far as pools allow it: with fewer than 375 novel rows, fewer than 75 validate. */
-
 interface PoolSizes {
   readonly normal: number
   readonly novel: number
@@ -47,6 +43,7 @@ export function trainRowsOf(manifest: CapturesManifest, stated?: number): number
   return stated ?? manifest.trainRows ?? PAPER_PROTOCOL.train
 }
 
+/** The paper's protocol as far as pools allow it: with fewer than 375 novel rows, fewer than 75 validate. */
 export function countsFor(pool: PoolSizes, trainRows: number): ProtocolCounts {
   const { test, validation } = PAPER_PROTOCOL
   const novel = Math.min(validation.novel, Math.max(0, pool.novel - test.novel))

@@ -41,8 +41,6 @@ import {
   whatIsMissing,
 } from './pools.js'
 
-/** The captures of one side of a data set: NAME/normal or NAME/novel, by name. */
-
 interface CaptureFiles {
   readonly found: readonly string[]
   /** Paths of what should be there: files that the manifest names, or the folder itself. */
@@ -65,8 +63,6 @@ function captureFiles(
     .map((name) => join(place, name))
   return { found, missing: found.length > 0 ? [] : [join(place, '*.pcap')] }
 }
-
-/** Whether a data set is there and is what its manifest says: findings, a line each. */
 
 interface Finding {
   readonly ok: boolean

@@ -9,8 +9,6 @@ import { decodeRunnerLine, type ItemLine, type MachineLine } from './runner-line
 import type { EmulatedTarget, LocalTarget } from './target.js'
 import { describeWork, PROGRAM_FILE } from './work.js'
 
-/** A child process with untrusted output: killed when it exceeds its bytes or its time, or when this program ends. */
-
 interface ProcessOptions {
   readonly timeoutMillis: number
   readonly maximumOutputBytes: number
@@ -35,7 +33,10 @@ export interface ProcessOutcome {
 
 const STDERR_TAIL = 2000
 
-/** Resolves however the process ends, and when it cannot be started (code null, `ended` says why). */
+/**
+ * A child process with untrusted output: killed when it exceeds its bytes or its time, or when this program ends.
+ * Resolves however the process ends, and when it cannot be started (code null, `ended` says why).
+ */
 export function runProcess(
   command: string,
   args: readonly string[],
@@ -115,8 +116,6 @@ export function whyFailed({ ended, stderrTail, code, signal }: ProcessOutcome): 
   return last || (signal === null ? `exit code ${code}` : `ended by ${signal}`)
 }
 
-/** Runs the program of a bundle and checks its output: this bundle, every item once, nothing else. */
-
 export interface ProgramRun {
   readonly machine: MachineLine | null
   readonly items: readonly ItemLine[]
@@ -143,7 +142,10 @@ export function programArguments({ bundle, items }: ProgramOptions, name: string
 /** A line is at most 64 kB; a run of n items has n + 2 of them. */
 const BYTES_PER_LINE = 70_000
 
-/** Resolves however it goes; what was printed by then is kept. */
+/**
+ * Runs the program of a bundle and checks its output: this bundle, every item once, nothing else. Resolves however it
+ * goes; what was printed by then is kept.
+ */
 export async function runProgram(
   command: string,
   args: readonly string[],
@@ -216,8 +218,6 @@ export class TargetError extends OddFlowError {
   override readonly name = 'TargetError'
 }
 
-/** Another processor under qemu's user-mode emulation: only for equal bytes and scores, never for times. */
-
 /** Throws TargetError when a file is missing or the program did not finish. */
 export async function runEmulated(target: EmulatedTarget, options: ProgramOptions): Promise<TargetRun> {
   for (const path of [target.node, target.libraries]) {
@@ -233,8 +233,6 @@ export async function runEmulated(target: EmulatedTarget, options: ProgramOption
   ]
   return completeRun(target.name, await runProgram(target.emulator, args, options))
 }
-
-/** This very machine, by its own Node; with a ceiling, in a control group of its own, an item a process. */
 
 const COPY_MILLIS = 120_000
 
@@ -297,7 +295,6 @@ async function runUnderCeiling(
  * A memory ceiling by Linux control groups, version 2 or 1. They count stacks, typed arrays, engine and file cache; a
  * limit on address space or on the engine's heap does not.
  */
-
 export interface Ceiling {
   /** The command that runs `command` under the ceiling. */
   wrap(command: string, args: readonly string[]): [command: string, args: string[]]
@@ -365,8 +362,6 @@ function removeFolder(folder: string): void {
     }
   }
 }
-
-/** What a run on a target has come to: its machine, and every item. */
 
 export interface TargetRun {
   readonly machine: MachineLine

@@ -61,8 +61,6 @@ function writeReadings(path: string, readings: readonly Reading[]): void {
   writeFileWhole(path, readings.map((reading) => `${JSON.stringify(reading)}\n`).join(''))
 }
 
-/** Writes readings to their file, and timed ones to the trials. */
-
 interface Recorded {
   /** Trials that were added. */
   readonly trials: number

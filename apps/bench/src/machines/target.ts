@@ -99,11 +99,12 @@ function checkTargets(value: unknown): Target[] {
   return targets
 }
 
-/** The file of targets: YAML, of which JSON is a part. Paths in it are relative to the file, `~/` is the user's home. */
-
 const MAXIMUM_BYTES = 100_000
 
-/** Throws an error that begins with the path and says the line, or the field, that is wrong. */
+/**
+ * The file of targets: YAML, of which JSON is a part. Paths in it are relative to the file, `~/` is the user's home.
+ * Throws an error that begins with the path and says the line, or the field, that is wrong.
+ */
 export function readTargets(path: string): Target[] {
   return inFile(path, () => {
     const { size } = statSync(path)

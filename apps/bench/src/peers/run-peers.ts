@@ -29,7 +29,6 @@ export function median(values: readonly number[]): number {
 }
 
 /** The Python that has scikit-learn: Debian's own has Debian's packages, whatever else is on the path. */
-
 const PYTHONS = ['/usr/bin/python3', 'python3']
 const PYTHON_LIMITS = { timeoutMillis: 60_000, maximumOutputBytes: 100_000 }
 
@@ -61,8 +60,6 @@ export async function runPython<T>(
     remove()
   }
 }
-
-/** What peers made of the same rows, a line each, as JSON lines in one file (`peers.jsonl`). */
 
 export const PEERS = ['scikit-learn', 'libsvm'] as const
 export type Peer = (typeof PEERS)[number]

@@ -18,10 +18,11 @@ import { amount, packagePath, parseShape, positive, readLines, text, writeFileWh
 import { runProcess, whyFailed } from '../machines/reach.js'
 import { findPython, median } from './run-peers.js'
 
-/** A program that answers one JSON line to each line; it stays up while sides take turns and ends with this program. */
-
 const MAXIMUM_LINE = 10_000
 
+/**
+ * A program that answers one JSON line to each line; it stays up while sides take turns and ends with this program.
+ */
 export interface LinePeer {
   /** What it says unasked. */
   greeting(): Promise<unknown>
@@ -242,11 +243,6 @@ export function makeSpeedModels(train: Matrix): SpeedModels {
   }
 }
 
-/**
- * Scores and fits of all sides in turns: medians of CPU time over nine rounds after one to warm up. Each side's sum of
- * scores must be ours, or it would compute something else.
- */
-
 const BATCHES = [100, 1] as const
 
 interface SpeedFigure {
@@ -273,6 +269,10 @@ function toleranceOf({ what, side, precision }: Omit<SpeedFigure, 'nanos'>): num
   return precision === 'f64' || (isSameArithmetic && what === 'oc-kjl') ? 1e-9 : 1e-3
 }
 
+/**
+ * Scores and fits of all sides in turns: medians of CPU time over nine rounds after one to warm up. Each side's sum of
+ * scores must be ours, or it would compute something else.
+ */
 export async function measureSpeed(
   models: SpeedModels,
   peers: SpeedPeers,

@@ -27,11 +27,6 @@ import type { Manifest } from '../datasets/manifest.js'
 import { VERSION } from './machine.js'
 import { candidatesOf, encodeTrialModel, isTunable, type MethodName, measureScores } from './trial-model.js'
 
-/**
- * One trial as the paper runs it: choose parameters, train, write, read, test, and test again for the time. Randomness
- * depends on seed and repeat alone, so candidates differ only in what is chosen.
- */
-
 export interface RunSettings {
   /** Folder of the data sets. */
   readonly data: string
@@ -43,6 +38,10 @@ export interface RunSettings {
 
 const clock = (): number => performance.now()
 
+/**
+ * One trial as the paper runs it: choose parameters, train, write, read, test, and test again for the time. Randomness
+ * depends on seed and repeat alone, so candidates differ only in what is chosen.
+ */
 export function runTrial(job: Job, settings: RunSettings): Trial {
   // Windows keeps none, and says 0
   const loadAverage = platform() === 'win32' ? null : (loadavg()[0] ?? null)

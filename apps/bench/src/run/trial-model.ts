@@ -28,7 +28,6 @@ import {
  * Methods: the detectors, and `…-centred`, KJL with each row of its sketch less its mean, as in the authors' code and
  * in the independent implementation.
  */
-
 const CENTRED = ['oc-kjl-centred', 'oc-kjl-qs-centred', 'oc-kjl-svm-centred'] as const
 type CentredName = (typeof CENTRED)[number]
 
@@ -56,7 +55,6 @@ export function methodOptions(method: MethodName): MethodOptions {
  * The paper's settings ("Implementation Details and Hyperparameter Choices"): quantile 0.25, KJL not centred, no
  * support guard. An option is set only where it applies, so a new detector takes part as it is.
  */
-
 export const UNTUNED_QUANTILE = 0.25
 
 function applies(detector: DetectorName, option: string): boolean {
@@ -79,8 +77,6 @@ export function candidatesOf(method: MethodName, tuning: Tuning): Candidate[] {
 export function isTunable(method: MethodName): boolean {
   return candidatesOf(method, 'minimal').length > 1
 }
-
-/** What scores are worth against the labels: the figures of a trial's test result. */
 
 /** `isNovel`: 1 for novel rows, as many as there are scores. Throws DataError when a class is not there. */
 export function measureScores(scores: Float64Array, isNovel: Float64Array): Omit<TestResult, 'sample'> {

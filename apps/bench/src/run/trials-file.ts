@@ -163,8 +163,6 @@ function parse(bytes: Uint8Array, keyOf: KeyOf): Trial[] {
   })
 }
 
-/** Runs the jobs whose trials are missing, in worker threads, and writes each trial as it comes. */
-
 interface RunOptions {
   readonly jobs: readonly Job[]
   /** Equal for a job and the trial that comes of it. */
@@ -187,7 +185,10 @@ function requireSameRows({ dataset, dataSha256 }: Trial, known: string | undefin
   )
 }
 
-/** Resolves to the exit code: 1 when a trial could not be made. */
+/**
+ * Runs the jobs whose trials are missing, in worker threads, and writes each trial as it comes. Resolves to the exit
+ * code: 1 when a trial could not be made.
+ */
 export async function runIntoFile({
   jobs,
   keyOf,

@@ -18,7 +18,6 @@ function escapeHtml(text: string): string {
 }
 
 /** An SVG that stands alone: Plot's marks with a title, a description in words, a white ground and a legend. */
-
 interface Figure {
   readonly title: string
   /** What it shows, for those who do not see it. */

@@ -79,12 +79,13 @@ function read<T>(name: string, shape: z.ZodType<T>): T {
 
 // ---- tables
 
-/** Tables beyond the paper: AUC of every detector, and of an independent implementation on the same rows. */
-
 const SAMPLE_NAMES: Readonly<Record<TestSample, string>> = { all: 'all test rows', protocol: '300 + 300' }
 const TUNING_NAMES: Readonly<Record<Tuning, string>> = { none: 'no tuning', minimal: 'minimal tuning' }
 
-/** One table for each tuning and feature set that has trials. */
+/**
+ * Tables beyond the paper: AUC of every detector, and of an independent implementation on the same rows. One table for
+ * each tuning and feature set that has trials.
+ */
 export function aucTables(trials: readonly Trial[]): Table[] {
   return detectorGroups(trials).map(({ tuning, features, tuningName, same, columns, detectors }) => {
     const rows = detectors.flatMap((detector) =>
@@ -211,7 +212,6 @@ function sorted(values: readonly string[]): string[] {
 }
 
 /** Times, space and ratios to OCSVM of every detector, on the machine that trained; a table for each tuning and features. */
-
 const METRICS: readonly (readonly [name: string, decimals: number, of: (machine: string) => Metric])[] = [
   ['training, ms per 100 rows', 2, (machine) => ({ kind: 'train-millis-per-100', machine })],
   ['detection, ms per 100 rows', 3, (machine) => ({ kind: 'test-millis-per-100', machine })],

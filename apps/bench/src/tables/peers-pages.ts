@@ -4,8 +4,6 @@ import { PEERS, type PeerReading } from '../peers/run-peers.js'
 import type { SpeedReading } from '../peers/speed.js'
 import { fixed, markdownTable, plainText, tableOf } from './table.js'
 
-/** Speed beside numpy, scikit-learn and C, as a page; a side that was not installed is said to be absent. */
-
 const SCORES = [
   ['oc-kjl', 'OC-KJL'],
   ['ocsvm', 'OCSVM'],

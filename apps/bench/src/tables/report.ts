@@ -28,8 +28,6 @@ import { renderPeersPage, renderPeersSpeedPage } from './peers-pages.js'
 import { disturbance, renderNuSweep, renderRowsSweep, renderScalerSweep } from './sweep-pages.js'
 import { hashTrials, renderCsv, renderLatex, renderMarkdown, type Table } from './table.js'
 
-/** Generated pages of the results, from the files of trials and readings in one folder. */
-
 const SWEEP_PAGES: Readonly<Record<SweepName, (trials: readonly Trial[]) => ReadonlyMap<string, string>>> = {
   nu: renderNuSweep,
   scaler: renderScalerSweep,
@@ -119,8 +117,6 @@ function total(trials: readonly Trial[]): string {
 }
 
 const unique = (values: readonly string[]): string[] => [...new Set(values)].sort()
-
-/** The files of a report: name and content. */
 
 export function renderReport(report: Report): ReadonlyMap<string, string> {
   return new Map([

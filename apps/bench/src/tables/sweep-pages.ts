@@ -111,7 +111,6 @@ function sweepFooter(trials: readonly Trial[], hash: string | null): string {
 }
 
 /** AUC over scaler × bandwidth quantile × detector, untuned: a table a data set, and a picture of all cells. */
-
 export function renderScalerSweep(trials: readonly Trial[]): ReadonlyMap<string, string> {
   const points = sweepPoints(trials)
   const page = renderSweepPage('scaler', trials, points, {
@@ -194,7 +193,6 @@ function scalerChart(points: readonly SweepPoint[]): string {
 }
 
 /** AUC, detection time and space of every detector against the number n of training rows. */
-
 const MEASURES = {
   auc: { label: 'AUC', decimals: 3, log: false, of: (p: SweepPoint) => p.auc },
   time: {
@@ -265,7 +263,6 @@ export function paretoFront<T>(
 }
 
 /** OCSVM over nu beside OC-KJL and OC-Nystrom over m, d and k: tables, and AUC against time and space as pictures. */
-
 const COSTS = {
   time: { label: 'detection, ms per 100 rows', of: (p: SweepPoint) => p.testMillisPer100.mean },
   space: { label: 'space, kB', of: (p: SweepPoint) => p.spaceKilobytes.mean },
@@ -402,8 +399,6 @@ function chart(points: readonly SweepPoint[], cost: 'time' | 'space'): string {
     },
   })
 }
-
-/** A page of a sweep: origin of the figures, pictures, sections of each data set, footer. */
 
 interface SweepPage {
   readonly title: string

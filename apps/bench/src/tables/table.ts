@@ -6,8 +6,6 @@ import { createHash } from 'node:crypto'
 import { encodeTrial, type Spread, type Trial } from '@oddflow/evaluation'
 import type { Report } from './report.js'
 
-/** The report as CSV (RFC 4180): one line a cell, figures with all their digits. */
-
 const COLUMNS = [
   'table',
   'row',
@@ -55,8 +53,6 @@ function field(value: unknown): string {
   const text = value === null || value === undefined ? '' : String(value)
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
-
-/** The report as Markdown: a table each, three lines a row where there is something to compare with. */
 
 const HEAD = `# The paper's tables, measured
 
@@ -133,8 +129,6 @@ export function plainText(text: string): string {
 
 const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
 const list = (items: readonly string[]): string => items.map((item) => `- ${item}`).join('\n')
-
-/** The report as LaTeX: one table environment each, to be \\input into a document that loads booktabs. */
 
 export function renderLatex({ tables, about }: Report): string {
   const head = ['Written by oddflow-bench; needs the package booktabs.', ...about]
