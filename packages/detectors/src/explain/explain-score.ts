@@ -214,7 +214,7 @@ function createEnsembleExplainer(model: EnsembleModel, features: number): Explai
   const hasServices = categoryColumn < dimension
   const views = members.flatMap((member) => {
     const explainers = createViewExplainers(member, width, hasServices)
-    return createWeightedViews(DETECTORS, member, hasServices, true).map((view, k) => ({
+    return createWeightedViews(DETECTORS, member, hasServices, false).map((view, k) => ({
       ...view,
       explainer: explainers[k]!,
       value: new Float64Array(1),
@@ -229,7 +229,8 @@ function createEnsembleExplainer(model: EnsembleModel, features: number): Explai
   const shares = new Float64Array(width + 1)
   const sums = new Float64Array(width + 1)
   const out = new Float64Array(1)
-  const workspace = createScoreWorkspace(model)
+  // without SIMD, whose memory holds one program at a time: the scorer's stays loaded
+  const workspace = createScoreWorkspace(model, { simd: false })
   const columnsOf = createColumnSurprises(model, width)
 
   return {
