@@ -290,7 +290,7 @@ export function pathText(path: readonly (string | number)[]): string {
   )
 }
 
-/** A section of the configuration; its paths go from the folder where the agent was started. */
+/** A section of the configuration; its paths are relative to the agent's working directory. */
 type Section<Name extends keyof Config> = Readonly<Exclude<Config[Name], undefined | false>>
 
 export type FoldSettings = Section<'fold'>
@@ -337,7 +337,7 @@ export interface DeviceSettings extends Omit<Section<'devices'>, 'vendors'> {
   readonly vendors: string | false | null
 }
 
-/** How rows are made of models that are made on the gateway, where no model says so. */
+/** The rows of models that are made on the gateway, unless a given model determines them. */
 export interface FeatureSettings {
   readonly set: 'iat-size' | 'flow-summary'
   /** p: packets that a row of iat-size is about. */

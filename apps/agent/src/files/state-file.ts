@@ -320,7 +320,7 @@ function encodeState(value: object): Uint8Array {
 /** The CRC-32 at the end is of all that is before it, without its comma, and a brace. */
 const CHECKSUM = /,?"crc32":(\d{1,10})\}\n?$/
 
-/** Throws FormatError where it is not what `encodeState` made. */
+/** Throws FormatError for anything but the result of `encodeState`. */
 function decodeState(bytes: Uint8Array): unknown {
   const fail = (problem: string): never => {
     throw new FormatError('state', problem)

@@ -8,7 +8,7 @@ import type { AlertBatch } from '../spool/alert-log.js'
 export interface Message {
   /** `oddflow.id` of the event, the same whenever it is sent. */
   readonly id: string
-  /** Of the incident; empty where the event is none. */
+  /** The id of the incident, or empty. */
   readonly incident: string
   /** "Camera (192.168.50.23): scan (medium)" */
   readonly title: string
@@ -19,11 +19,11 @@ export interface Message {
   readonly change: string
   /** Of an incident its kind, else the rule. */
   readonly kind: string
-  /** Its name and address; empty where the event is of no device. */
+  /** Its name and address, or empty. */
   readonly device: string
   /** EVE's time. */
   readonly time: string
-  /** What the reader can do; empty where the event is no incident, or one that is over. */
+  /** What the reader can do; empty unless the event is an open incident. */
   readonly advice: string
   /** What the summary does not say of an incident, a sentence each. */
   readonly facts: readonly string[]
@@ -122,7 +122,7 @@ export function plain(text: string): string {
     .slice(0, LONGEST)
 }
 
-/** "What to do: Find the scanning device. …"; empty where there is nothing to do. */
+/** "What to do: Find the scanning device. …"; or empty. */
 export function adviceText({ advice }: Pick<Message, 'advice'>): string {
   return advice === '' ? '' : `What to do: ${advice}`
 }

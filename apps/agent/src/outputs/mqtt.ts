@@ -177,9 +177,9 @@ const UNKNOWN_REASON = /^Invalid puback reason code/
 /** Fixed header, length of the topic, identifier, and no properties. */
 const PUBLISH_HEADER_BYTES = 10
 
-/** Begins to connect. Rejects with FileError where a file of the settings cannot be read. */
+/** Begins to connect. Rejects with FileError if a file of the settings cannot be read. */
 export async function createMqtt(options: MqttOptions): Promise<Output> {
-  // its named exports are lost where it is bundled
+  // a bundle has its default export only
   const { connect } = (await import('mqtt')).default
   const { isTrial = false, state = null, name, log } = options
   const described = await openDescribedDevices(isTrial ? null : state, name, log)
@@ -205,7 +205,7 @@ class MqttOutput implements Output {
   readonly #status: string
   readonly #alerts: string
   readonly #answers: string
-  /** Takes answers; null where none are taken. */
+  /** Takes answers, or null. */
   readonly #remote: RemoteAnswers | null
   readonly #takesMessage: () => boolean
   readonly #stopKeeping: () => void

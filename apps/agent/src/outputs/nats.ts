@@ -360,7 +360,7 @@ function encodeStatus(status: AgentStatus, longest: number): Uint8Array {
   }
 }
 
-/** Named exports of a CommonJS module are lost where it is bundled. */
+/** A bundle has the default export of a CommonJS module only. */
 function named<T extends object>(module: T): T {
   return (module as { default?: T }).default ?? module
 }

@@ -31,7 +31,7 @@ export interface Output {
 
 /** The status of a learned device, for outputs. */
 export interface DeviceStatus {
-  /** A MAC address, or an address where the link has none. */
+  /** A MAC address, or an IP address on a link without them. */
   readonly key: string
   /** What it calls itself, else its address. */
   readonly name: string
@@ -60,9 +60,9 @@ export interface AgentStatus {
   readonly counters: Readonly<
     Record<'captured' | 'processed' | 'dropped' | 'flows' | 'novel' | 'events' | 'waiting' | 'lost', number>
   >
-  /** By level; null where devices are not kept. */
+  /** By level; null without `devices`. */
   readonly openIncidents: Readonly<Record<string, number>> | null
-  /** By state; null where devices are not kept. */
+  /** By state; null without `devices`. */
   readonly deviceCounts: Readonly<Record<string, number>> | null
   /** Those seen last. */
   readonly devices: readonly DeviceStatus[]
@@ -77,17 +77,17 @@ export interface OutputEnvironment {
   readonly clock: Clock
   readonly log: Pick<Log, 'warn'>
   readonly devices?: () => readonly DeviceStatus[]
-  /** null or absent where nothing is kept. */
+  /** null or absent without a state folder. */
   readonly state?: { readonly files: FileSystem; readonly folder: string } | null
   /** null while the agent starts. */
   readonly status?: () => Promise<AgentStatus | null>
-  /** Of the dashboard, where others can reach it; null where they cannot. */
+  /** Of the dashboard; null if other machines cannot reach it. */
   readonly dashboardUrl?: string | null
   /** One message, perhaps beside an agent that runs and keeps what it has with the receiver. */
   readonly isTrial?: boolean
-  /** Takes models of a fleet; null or absent where none come. */
+  /** Takes models of a fleet, if there are any. */
   readonly fleetModels?: FleetModels | null
-  /** Takes answers to incidents; null or absent where there are none. */
+  /** Takes answers to incidents, if there are any. */
   readonly remoteAnswers?: RemoteAnswers | null
 }
 

@@ -114,7 +114,7 @@ interface Transport {
   close(): void
 }
 
-/** Throws FileError where the certificates cannot be read. */
+/** Throws FileError if the certificates cannot be read. */
 export function createSyslog(settings: SyslogSettings): Output {
   const transport =
     settings.protocol === 'udp'

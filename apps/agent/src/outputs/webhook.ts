@@ -281,7 +281,7 @@ const MAXIMUM_ANSWER_BYTES = 65_536
 /** Bad Request, Content Too Large, Unprocessable Content (RFC 9110): the fault is in what was sent. */
 const REFUSALS = [400, 413, 422]
 
-/** Throws FileError where the certificates cannot be read. */
+/** Throws FileError if the certificates cannot be read. */
 export function createWebhook(options: WebhookOptions): Output {
   const { preset, body, urlFile, tokenFile, user = '' } = options
   const receiver = preset === undefined ? null : receiverOf(preset)

@@ -188,7 +188,7 @@ export async function writeCursor(
   await writeState(files, cursorPath(folder, name), cursor)
 }
 
-/** 0 where there is none. */
+/** 0 if there is none. */
 export async function readEnd(files: FileSystem, folder: string, log: Pick<Log, 'warn'>): Promise<number> {
   return (await readStateOrSetAside(files, endPath(folder), decodeCursor, log))?.next ?? 0
 }

@@ -126,7 +126,7 @@ class SegmentWriter {
 interface SpoolOptions {
   readonly files: FileSystem
   readonly clock: Clock
-  /** Made where it is missing. */
+  /** Created if it is missing. */
   readonly folder: string
   /** Bytes that all segments may take, at least 64 KiB. */
   readonly maximumBytes: number
@@ -135,7 +135,7 @@ interface SpoolOptions {
   /** The input waits for the disk while it works (run-agent.ts), so nothing is refused then. Default false. */
   readonly inputWaits?: boolean
   readonly log: Pick<Log, 'warn'>
-  /** Where damage is reported; the log where it is not given. */
+  /** Reports damage; the log by default. */
   readonly faults?: Pick<Log, 'warn'>
   /** Called with the numbers of the alerts that survive from now on. */
   readonly onAcknowledged?: (first: number, end: number) => void
