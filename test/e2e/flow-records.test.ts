@@ -65,7 +65,7 @@ beforeAll(async () => {
   for (const format of ['jsonl', 'csv', 'parquet', 'npy']) {
     const { stderr } = await succeeds(['extract', '--flows', capture.path, '-o', inFolder(`flows.${format}`)])
     expect(stderr).toMatch(
-      /: 470 flow records\n1604 packets: 1582 in flows; not in flows: 22 arp; 1 packet put in the order of their times\n$/,
+      /: 470 flow records\n1604 packets: 1582 in flows; not in flows: 22 arp; 1 packet reordered by time\n$/,
     )
   }
   entries = readJsonLines(inFolder('flows.jsonl'))

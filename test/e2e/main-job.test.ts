@@ -144,7 +144,7 @@ describe('score', () => {
     // packets are in the order of their times here
     const starts = lines.map(({ startMicros }) => startMicros)
     expect(starts).toEqual([...starts].sort((a, b) => a - b))
-    const packets = run.stderr.split('\n')[1]?.replace(/; \d+ packets? put in the order .*/, '')
+    const packets = run.stderr.split('\n')[1]?.replace(/; \d+ packets? reordered .*/, '')
     const [total, ...parts] = packets!.split(/[:;,] /).flatMap((part) => /\d+/.exec(part)?.map(Number) ?? [])
     const leftOver = /(\d+) packets? left over/.exec(packets!)
     const dropped = parts.slice(1, leftOver === null ? undefined : -1)

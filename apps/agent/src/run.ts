@@ -75,7 +75,7 @@ function withSettings(command: Command): Command {
     )
     .option(
       '--memory-limit <bytes>',
-      'limit on resident memory, and so on the number of open flows (default: 128M, and for what is in use 24M for MQTT, 16M for mail, 15M for NATS, 12M for models made here, 4M for the peerNames of these, and 5M for models that learn online)',
+      'limit on resident memory, which also limits the number of open flows (default: 128M; plus, if used, 24M for MQTT, 16M for mail, 15M for NATS, 12M for models made here, 4M for their peerNames, and 5M for models that learn online)',
     )
     .option(
       '--allow-root',

@@ -38,7 +38,7 @@ function trainCommand(): Command {
     .option('--fpr <rate>', 'share of normal flows that may be flagged; sets the threshold', number, 0.01)
     .option(
       '--calibration-share <share>',
-      'share of the rows that set the threshold instead of being fitted; with five inputs or more, whole inputs (default: 0.2; an ensemble takes no share, it holds out each input in turn)',
+      'share of the rows that set the threshold and are not fitted; with five or more inputs, the rows of whole inputs (default: 0.2; an ensemble takes no share: it holds out each input in turn)',
       number,
     )
     .option('--seed <number>', 'seed of all randomness: same seed, same model', whole, 1)
@@ -52,7 +52,7 @@ function trainCommand(): Command {
       'after',
       `
 ${INPUT_HELP} Several captures are independent: no flow crosses files. Train on two or more.
-If the first line of a .csv is the one that extract writes, its service column is read as names, not as numbers.
+If a .csv begins with the header line that extract writes, train reads its service column as names, not as numbers.
 
 Examples:
   oddflow train normal.pcap -o camera.oddflow
@@ -169,7 +169,7 @@ function updateCommand(): Command {
     .option('--journal <file>', 'write every step to a new file, for oddflow replay')
     .option(
       '--seed <number>',
-      'seed of all randomness; only for the first update of a model, which keeps it (default: 1)',
+      'seed of all randomness, for the first update of a model; later updates use the same seed (default: 1)',
       whole,
     )
   return withFlowMemory(withCaptureFlags(withFormat(command, ['text', 'json']), true), OPEN_FLOWS)
@@ -182,8 +182,8 @@ An ensemble, the default detector, learns only with --assume-normal and takes no
 
 A mixture learns rows that the model finds normal. It holds novel rows until similar rows appear in other inputs
 (--confirm), or until you say that all rows are normal (--assume-normal). The guard undoes a round if rows
-that must stay novel would become normal. The model file keeps what the next update needs, and the options except
---assume-normal, --known-novel and --journal. --defaults resets these options, including --no-guard.
+that must stay novel would become normal. The model file keeps what the next update needs, and all options except
+--assume-normal, --known-novel and --journal. --defaults resets the kept options, including --no-guard.
 
 Examples:
   oddflow update camera.oddflow after-upgrade.pcap -o camera-2.oddflow --assume-normal
@@ -228,7 +228,9 @@ Examples:
 
 function replayCommand(): Command {
   const command = new Command('replay')
-    .description("replay an update's journal on the model before the update, to check or to undo it")
+    .description(
+      "repeat the steps of an update's journal on the earlier model: all steps to check the update, fewer to undo steps",
+    )
     .addArgument(new Argument('<model>', 'the model that oddflow update --journal started from'))
     .addArgument(new Argument('<journal>', 'the journal'))
     .requiredOption('-o, --output <model>', 'the model file to write')
@@ -286,7 +288,7 @@ function extractCommand(): Command {
       'rows: .npy, .csv, or - for .csv on standard output; flow records: .jsonl, .csv, .parquet, .npy, or - for .jsonl on standard output',
     )
     .option('--flows', "write flow records of all transports, with the field names of Zeek's conn.log")
-    .option('--model <model>', 'make the rows of this model, and learn nothing from these captures')
+    .option('--model <model>', 'write the rows that this model expects; learn nothing from the captures')
     .addOption(
       new Option(
         '--recipe <name>',

@@ -367,7 +367,7 @@ export function withSelectionFlags(command: Command): Command {
   const flags = [
     new Option(
       '--select-normal <input...>',
-      'choose the parameters with the best AUC on these normal inputs, which are not trained on, and those of --select-novel',
+      'normal inputs, not trained on: train chooses the parameters that separate them best (AUC) from the inputs of --select-novel',
     ),
     new Option('--select-novel <input...>', 'novel inputs for --select-normal'),
     new Option('--select-novel-filter <filter>', 'filter of the --select-novel inputs, instead of --filter'),

@@ -59,8 +59,7 @@ export interface PacketOrderCounts {
 export function describeOrder(counts: Omit<PacketOrderCounts, 'backwardPackets'>): string[] {
   const { reorderedPackets, latePackets, clockSteps, futurePackets } = counts
   const lines = []
-  if (reorderedPackets > 0)
-    lines.push(`${plural(reorderedPackets, 'packet')} put in the order of their times`)
+  if (reorderedPackets > 0) lines.push(`${plural(reorderedPackets, 'packet')} reordered by time`)
   if (latePackets > 0) {
     const late = `${REORDER_WINDOW_MICROS / 1000} ms`
     lines.push(

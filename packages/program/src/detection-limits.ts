@@ -286,7 +286,7 @@ export function limitSizeText({ unit }: MadeAttack, size: number): string {
 /** "from 13 ports"; "none, not even 1,000 ports". */
 export function limitText({ attack, smallest, isConnectionNovel }: DetectionLimit): string {
   if (smallest === null) return `none, not even ${limitSizeText(attack, attack.highest)}`
-  if (isConnectionNovel) return 'unknown: the made connection is novel without an upload'
+  if (isConnectionNovel) return 'unknown: the synthetic connection is novel even without an upload'
   return smallest === attack.lowest
     ? `found at the smallest size tried (${limitSizeText(attack, smallest)})`
     : `from ${limitSizeText(attack, smallest)}`

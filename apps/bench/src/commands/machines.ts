@@ -128,7 +128,7 @@ function withWork(command: Command): Command {
     ),
   ).option(
     '--refit-rows <count>',
-    'rows of the fits that both machines do, to compare the bytes of the models; 0: no fits',
+    'rows to fit on both machines, to compare the bytes of the models; 0: fit nothing',
     whole(0, 1_000_000),
     300,
   )

@@ -86,7 +86,7 @@ export function withRepeats(command: Command, repeats: number): Command {
 export function withTrainRows(command: Command): Command {
   return command.option(
     '--train-rows <count>',
-    "training rows in each repeat, instead of the paper's 5000 (pools need 375 more normal rows, and more than 300 novel ones)",
+    "training rows in each repeat, instead of the paper's 5000 (a pool needs 375 more normal rows than this, to validate and test, and more than 300 novel rows)",
     whole(1, 1_000_000),
   )
 }

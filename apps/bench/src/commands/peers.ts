@@ -70,7 +70,7 @@ export function peersCommand(): Command {
   return withTestRuns(withRepeats(withTuning(command), 3))
     .option(
       '--trials <file>',
-      'for svm: file of the trials; the tuned bandwidth is that of their OCSVM, whose AUC this program must reproduce first',
+      'for svm: file of trials; peers reproduces the AUC of each OCSVM trial first, then gives the other programs its bandwidth',
       TRIALS,
     )
     .option('--dataset <name>', 'for speed: the data set to train on and score', 'ctu-rows')

@@ -134,7 +134,7 @@ function checkMethod(name: string): MethodName {
 
 export function tablesCommand(): Command {
   return withManifests(new Command('tables'))
-    .description("write the paper's tables with the measured figures, from trials only")
+    .description("write the paper's tables with the figures of existing trials")
     .option('--trials <files>', 'files of trials, separated by commas; several machines are merged', names, [
       TRIALS,
     ])

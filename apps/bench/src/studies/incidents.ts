@@ -489,10 +489,10 @@ export const incidents: Study = {
 Scenes:
   lab       attacks of the traffic lab and situations made from them, each in real time
   answers   each attack of the lab again, after its incidents were answered "normal"
-  learning  a scan by a device that learns (240 or 900 connections), answered "attack": its first model after that
+  learning  a scan (240 or 900 connections) before a device's first model, answered "attack": is it novel to that model?
   dns       number and length of the names in DNS queries (data/week, data/watch, and the lab's DNS tunnel)
   week      a week of each device (data/week)
-  hours     the same week five times, the last three of them on other weekdays
+  hours     a device's week five times in a row, the last three with its days on other weekdays: unusual hours
   watch     the later half of each device's captures, after a model of the earlier half (data/watch)
 
 Examples:

@@ -183,7 +183,7 @@ export const plainRows = defineStudy<PlainRowsOptions, PlainRowsFigures>({
   name: 'plain-rows',
   title: 'Rows of a file, untuned',
   description:
-    'the default for rows of a file, compared with each single detector (data/paper, and Gaussians)',
+    'the detector that train chooses for rows of a file, compared with each single detector (data/paper, and Gaussians)',
   configure: (command) =>
     command.option('--draws <count>', 'draws of training rows for each set', whole(1, 100), 6),
   figures,

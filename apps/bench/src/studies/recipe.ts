@@ -140,7 +140,7 @@ export const recipe = defineStudy<RecipeOptions, RecipeFigures>({
   name: 'default-recipe',
   title: 'How the default recipe was chosen',
   description:
-    'the default compared with its variants: detectors, members, sizes, timeouts (data/watch, data/week)',
+    'the default model compared with variants: detectors, members, sizes, timeouts (data/watch, data/week)',
   configure: (command) =>
     command
       .option(

@@ -310,7 +310,7 @@ ${peers === null ? 'LOF and ECOD were not run: no Python with scikit-learn.' : `
 export const rows = defineStudy<RowsOptions, RowsFigures>({
   name: 'rows',
   title: "The authors' rows, untuned",
-  description: "the default compared with other detectors on the authors' feature rows (data/paper)",
+  description: "the default detector compared with others on the authors' feature rows (data/paper)",
   configure: (command) =>
     command
       .option('--repeats <count>', 'training repeats of each set', whole(1, 100), 3)

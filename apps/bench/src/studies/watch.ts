@@ -281,7 +281,7 @@ ${TRIED_GROUP_RULES}`
 export const watch = defineStudy<WatchOptions, WatchFigures>({
   name: 'watch',
   title: 'Devices watched one by one',
-  description: 'how much traffic of other devices the default finds, device by device (data/watch)',
+  description: 'how much traffic of other devices the default model flags, device by device (data/watch)',
   configure: (command) =>
     command
       .option('--seeds <numbers>', 'seeds of the random orders: 1-10, or 1,2,5', seedsFrom, seedsFrom('1-10'))

@@ -163,7 +163,7 @@ export function modelFacts(saved: SavedModel, calibratedBy = calibrationText(sav
   }
   const numbers = modelSpaceNumbers(detector)
   facts.push(
-    { label: 'space', value: `${plural(numbers, 'number')}, ${numbers * 8} bytes for a scorer` },
+    { label: 'space', value: `${plural(numbers, 'number')} (${numbers * 8} bytes) needed to score` },
     {
       label: 'made by',
       value: `oddflow ${provenance.oddflowVersion}, seed ${provenance.seed}, data ${provenance.dataSha256.slice(0, 16)}…`,

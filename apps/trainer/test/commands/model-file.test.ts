@@ -22,7 +22,7 @@ describe('modelFacts', () => {
   it('count the space of a scorer: at least the m(d + D) + k(1 + d + d²) numbers of the paper', () => {
     const numbers = modelSpaceNumbers(saved.detector)
     expect(numbers).toBeGreaterThanOrEqual(20 * (2 + 3) + 2 * (1 + 2 + 4))
-    expect(factOf(saved, 'space')).toBe(`${numbers} numbers, ${8 * numbers} bytes for a scorer`)
+    expect(factOf(saved, 'space')).toBe(`${numbers} numbers (${8 * numbers} bytes) needed to score`)
   })
 
   it('say of one-packet flows what will be said of them', () => {

@@ -53,7 +53,7 @@ describe('detection limits', () => {
   it('say that nothing is known of uploads where no connection is normal', () => {
     const limits = [seen('upload', 1, true)]
     expect(limitFacts({ ...found, limits })[1]!.value).toBe(
-      'unknown: the made connection is novel without an upload',
+      'unknown: the synthetic connection is novel even without an upload',
     )
     expect(limitsJson({ ...found, limits })).toMatchObject({
       upload: { smallest: null, isConnectionNovel: true },
