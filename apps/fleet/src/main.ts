@@ -206,7 +206,7 @@ function statusCommand(): Command {
 function serveCommand(): Command {
   return new Command('serve')
     .description(
-      'Run a server for gateways on this machine: nats-server with its streams, the page and metrics.',
+      'Run a server on this machine to which gateways connect: nats-server with its streams, a status page and metrics.',
     )
     .requiredOption(
       '--folder <folder>',

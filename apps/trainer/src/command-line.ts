@@ -153,7 +153,7 @@ function updateCommand(): Command {
     )
     .option(
       '--confirm <inputs>',
-      'learn held rows once similar rows have appeared in this many inputs, and in at least every second one since the first (default: never)',
+      'learn held rows after similar rows have appeared in this many inputs, and in at least half of the inputs since the first (default: never)',
       whole,
     )
     .addOption(

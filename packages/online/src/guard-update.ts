@@ -1,5 +1,7 @@
 /**
- * The support guard of an updated model. Its training rows are gone, so a new table combines the old knots, each for
+ * Two guards of an update: the guard against poisoning, which can undo it, and the support guard of the updated model.
+ *
+ * The support guard's training rows are gone, so a new table combines the old knots, each for
  * its share of the `unseen` training rows, with the kept rows by weight. Old log-densities are shifted by the change of
  * the kept rows' median. A reach is the mean over both; a new landmark has only the kept rows.
  */

@@ -59,7 +59,7 @@ export function peersCommand(): Command {
     .addArgument(
       new Argument(
         '[what]',
-        'svm: AUC and times of other one-class SVMs, for every data set, repeat and tuning (existing results are not run again); speed: scoring and training, in turns with numpy, scikit-learn and C (default: both)',
+        'svm: AUC and times of other one-class SVMs, for every data set, repeat and tuning (existing results are not run again); speed: scoring and training, compared with numpy, scikit-learn and C (default: both)',
       ).choices(COMPARISONS),
     )
     .option(

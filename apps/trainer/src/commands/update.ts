@@ -240,18 +240,7 @@ async function updateOfMixture(
   writeModel: (bytes: Uint8Array) => void,
 ): Promise<void> {
   const before = learnedStateOf(saved)
-  const learning = learningFrom(options, before)
-  if (before !== undefined && options.seed !== undefined) {
-    throw new UsageError('--seed: the model was updated before and keeps its seed')
-  }
-  if (before !== undefined && options.knownNovel !== undefined) {
-    throw new UsageError('--known-novel: the model was updated before and keeps its known-novel rows')
-  }
-  const given = {
-    learning,
-    ...(options.seed === undefined ? {} : { seed: options.seed }),
-    ...(options.knownNovel === undefined ? {} : { knownNovel: readKnownNovel(options.knownNovel, saved) }),
-  }
+  const given = givenFor(saved, before, options)
   const journal = options.journal === undefined ? null : openJournal(options.journal)
   try {
     const learner = withFlags(() =>
@@ -283,55 +272,94 @@ async function updateOfMixture(
     const bytes = encodeModelFile(updated)
     journal?.close()
     writeModel(bytes)
-    const after = learnedStateOf(updated)!
-    const { guard } = after.options
-    const { rows, withoutRow } = streamed
-    const facts = {
-      model: options.output,
-      bytes: bytes.length,
-      rows,
-      withoutRow,
-      novel,
-      novelToFrozen,
-      ...countsSince(before, after),
-      components: componentsOf(updated),
-      componentsBefore: componentsOf(saved),
-      landmarks: landmarksOf(updated),
-      landmarksBefore: landmarksOf(saved),
-      threshold: updated.threshold.value,
-      thresholdBefore: saved.threshold.value,
-    }
-    const limits = limitsOfUpdate(saved, updated)
-    const warnings = [...limits.warnings]
-    if (facts.refusedRounds > 0) {
-      warnings.push(
-        `the guard undid ${plural(facts.refusedRounds, 'round')} of ${plural(facts.refused, 'row')}: ${whyRefused(rounds, guard)}; check the inputs, or accept such rounds with --no-guard`,
-      )
-    }
-    if (guard === null && options.guard !== false) {
-      warnings.push(
-        'the guard is off: the model remembers --no-guard of an earlier update; --defaults turns it on again',
-      )
-    }
-    if (facts.learnt === 0) warnings.push('no row was learned; see --assume-normal and --confirm')
-    tell(options, streamed, {
-      facts,
-      details: { roundReports: rounds },
-      lines: [
-        `${printable(facts.model)}: ${facts.bytes} bytes`,
-        `  rows        ${facts.rows}: ${novel} novel on arrival, ${novelToFrozen} novel to the model as first trained`,
-        `  learned     ${facts.learnt} in ${plural(facts.rounds, 'round')}; ${facts.heldBack} kept for the threshold, ${facts.held} held, ${facts.confirmed} confirmed, ${facts.disregarded} disregarded, ${facts.refused} refused`,
-        `  mixture     ${facts.componentsBefore} → ${plural(facts.components, 'Gaussian')}`,
-        ...(facts.landmarks > 0
-          ? [`  embedding   ${facts.landmarksBefore} → ${plural(facts.landmarks, 'landmark')}`]
-          : []),
-        thresholdLine(saved, updated),
-      ],
-      limits,
-      warnings,
-    })
+    tell(
+      options,
+      streamed,
+      reportOfMixture(options, saved, updated, { ...streamed, bytes, novel, novelToFrozen, rounds }),
+    )
   } finally {
     journal?.close()
+  }
+}
+
+function givenFor(saved: SavedModel, before: LearnedState | undefined, options: UpdateCommandOptions) {
+  const learning = learningFrom(options, before)
+  if (before !== undefined && options.seed !== undefined) {
+    throw new UsageError('--seed: the model was updated before and keeps its seed')
+  }
+  if (before !== undefined && options.knownNovel !== undefined) {
+    throw new UsageError('--known-novel: the model was updated before and keeps its known-novel rows')
+  }
+  return {
+    learning,
+    ...(options.seed === undefined ? {} : { seed: options.seed }),
+    ...(options.knownNovel === undefined ? {} : { knownNovel: readKnownNovel(options.knownNovel, saved) }),
+  }
+}
+
+/** What the rows did on arrival. */
+interface Arrivals {
+  readonly bytes: Uint8Array
+  readonly rows: number
+  readonly withoutRow: number
+  readonly novel: number
+  /** Novel to the model as first trained. */
+  readonly novelToFrozen: number
+  readonly rounds: readonly RoundReport[]
+}
+
+function reportOfMixture(
+  options: UpdateCommandOptions,
+  saved: SavedModel,
+  updated: SavedModel,
+  { bytes, rows, withoutRow, novel, novelToFrozen, rounds }: Arrivals,
+): Report {
+  const before = learnedStateOf(saved)
+  const after = learnedStateOf(updated)!
+  const { guard } = after.options
+  const facts = {
+    model: options.output,
+    bytes: bytes.length,
+    rows,
+    withoutRow,
+    novel,
+    novelToFrozen,
+    ...countsSince(before, after),
+    components: componentsOf(updated),
+    componentsBefore: componentsOf(saved),
+    landmarks: landmarksOf(updated),
+    landmarksBefore: landmarksOf(saved),
+    threshold: updated.threshold.value,
+    thresholdBefore: saved.threshold.value,
+  }
+  const limits = limitsOfUpdate(saved, updated)
+  const warnings = [...limits.warnings]
+  if (facts.refusedRounds > 0) {
+    warnings.push(
+      `the guard undid ${plural(facts.refusedRounds, 'round')} of ${plural(facts.refused, 'row')}: ${whyRefused(rounds, guard)}; check the inputs, or accept such rounds with --no-guard`,
+    )
+  }
+  if (guard === null && options.guard !== false) {
+    warnings.push(
+      'the guard is off: the model remembers --no-guard of an earlier update; --defaults turns it on again',
+    )
+  }
+  if (facts.learnt === 0) warnings.push('no row was learned; see --assume-normal and --confirm')
+  return {
+    facts,
+    details: { roundReports: rounds },
+    lines: [
+      `${printable(facts.model)}: ${facts.bytes} bytes`,
+      `  rows        ${facts.rows}: ${novel} novel on arrival, ${novelToFrozen} novel to the model as first trained`,
+      `  learned     ${facts.learnt} in ${plural(facts.rounds, 'round')}; ${facts.heldBack} kept for the threshold, ${facts.held} held, ${facts.confirmed} confirmed, ${facts.disregarded} disregarded, ${facts.refused} refused`,
+      `  mixture     ${facts.componentsBefore} → ${plural(facts.components, 'Gaussian')}`,
+      ...(facts.landmarks > 0
+        ? [`  embedding   ${facts.landmarksBefore} → ${plural(facts.landmarks, 'landmark')}`]
+        : []),
+      thresholdLine(saved, updated),
+    ],
+    limits,
+    warnings,
   }
 }
 

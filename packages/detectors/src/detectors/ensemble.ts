@@ -68,7 +68,7 @@ function membersOption(names: readonly string[]): OptionDefinition<readonly Memb
     kind: 'list',
     value: 'list',
     group: 'Other detectors',
-    help: 'detectors whose surprises are summed',
+    help: 'detectors whose scores are combined',
     byDefault: ['nearest', 'hbos'],
     isValid: (value) =>
       Array.isArray(value) &&
