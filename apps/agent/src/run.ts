@@ -75,7 +75,7 @@ function withSettings(command: Command): Command {
     )
     .option(
       '--memory-limit <bytes>',
-      'limit on resident memory, which also limits the number of open flows (default: 128M; plus, if used, 24M for MQTT, 16M for mail, 15M for NATS, 12M for models made here, 4M for their peerNames, and 5M for models that learn online)',
+      'limit on resident memory, which also limits the number of open flows (default: 128M; plus, if used, 24M for MQTT, 16M for mail, 15M for NATS, 12M for models made here, or 16M with peerNames, and 5M for models that learn online)',
     )
     .option(
       '--allow-root',
@@ -204,7 +204,7 @@ function formatOption(): Option {
 function dashboardLinkCommand(): Command {
   return withState(
     new Command('dashboard-link').description(
-      "print a link to a running agent's dashboard that signs in once, within 5 minutes",
+      "print a link to a running agent's dashboard; the link signs in once, within 5 minutes",
     ),
   ).action(async (options) => (await import('./commands/setup.js')).dashboardLink(options))
 }

@@ -38,7 +38,7 @@ function trainCommand(): Command {
     .option('--fpr <rate>', 'share of normal flows that may be flagged; sets the threshold', number, 0.01)
     .option(
       '--calibration-share <share>',
-      'share of the rows that set the threshold and are not fitted; with five or more inputs, the rows of whole inputs (default: 0.2; an ensemble takes no share: it holds out each input in turn)',
+      'share of the training rows that are kept from the fit, to set the threshold; with five or more inputs, whole inputs are kept (default: 0.2; an ensemble keeps none: it holds out each input in turn)',
       number,
     )
     .option('--seed <number>', 'seed of all randomness: same seed, same model', whole, 1)
@@ -137,7 +137,7 @@ function updateCommand(): Command {
     .addOption(
       new Option(
         '--method <number>',
-        '1: EM runs to convergence after each round, 2: after each batch too (default: 1)',
+        '1: EM runs to convergence after each round of 100 rows; 2: it also runs each time rows are read, at most 100 at a time (default: 1)',
       ).choices(['1', '2']),
     )
     .option(
@@ -153,7 +153,7 @@ function updateCommand(): Command {
     )
     .option(
       '--confirm <inputs>',
-      'learn held rows after similar rows have appeared in this many inputs, and in at least half of the inputs since the first (default: never)',
+      'learn a held row once similar rows have appeared in this many inputs, and in at least half of the inputs from the first of these to the last (default: never)',
       whole,
     )
     .addOption(
@@ -163,7 +163,10 @@ function updateCommand(): Command {
       ).choices(['keep', 'grow', 'replace']),
     )
     .option('--no-guard', 'accept every round without checking it')
-    .option('--shadow-agrees', 'learn only rows that the model as first trained finds normal too')
+    .option(
+      '--shadow-agrees',
+      'learn only rows that are also normal to the model from before its first update',
+    )
     .option('--defaults', 'use the defaults instead of the options of earlier updates')
     .option('--known-novel <rows>', 'feature rows that must stay novel, in addition to generated ones')
     .option('--journal <file>', 'write every step to a new file, for oddflow replay')
@@ -229,7 +232,7 @@ Examples:
 function replayCommand(): Command {
   const command = new Command('replay')
     .description(
-      "repeat the steps of an update's journal on the earlier model: all steps to check the update, fewer to undo steps",
+      'repeat the journal of an update on the model from before it: all steps, to check the update, or only the first ones, to undo the rest',
     )
     .addArgument(new Argument('<model>', 'the model that oddflow update --journal started from'))
     .addArgument(new Argument('<journal>', 'the journal'))
@@ -288,7 +291,10 @@ function extractCommand(): Command {
       'rows: .npy, .csv, or - for .csv on standard output; flow records: .jsonl, .csv, .parquet, .npy, or - for .jsonl on standard output',
     )
     .option('--flows', "write flow records of all transports, with the field names of Zeek's conn.log")
-    .option('--model <model>', 'write the rows that this model expects; learn nothing from the captures')
+    .option(
+      '--model <model>',
+      'write the rows that this model expects; the model sets their features, duration and width',
+    )
     .addOption(
       new Option(
         '--recipe <name>',

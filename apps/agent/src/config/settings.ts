@@ -170,7 +170,7 @@ export const ConfigSchema = v.strictObject({
         100,
       ),
       shadowAgrees: v.optional(
-        flag('Learn only rows that the model as first trained finds normal too (true).'),
+        flag('Learn only rows that are also normal to the model from before its first update (true).'),
         true,
       ),
     }),

@@ -122,7 +122,7 @@ function withWork(command: Command): Command {
   return withTestRuns(
     withTuning(command).option(
       '--repeats <count>',
-      'use only the first repeats, this many of them',
+      'use the trials of at most this many repeats, from the first on',
       whole(1, 1000),
       1000,
     ),

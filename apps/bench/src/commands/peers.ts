@@ -70,7 +70,7 @@ export function peersCommand(): Command {
   return withTestRuns(withRepeats(withTuning(command), 3))
     .option(
       '--trials <file>',
-      'for svm: file of trials; peers reproduces the AUC of each OCSVM trial first, then gives the other programs its bandwidth',
+      "for svm: file of trials; peers first reproduces the AUC of each OCSVM trial, then gives the trial's bandwidth to the other programs",
       TRIALS,
     )
     .option('--dataset <name>', 'for speed: the data set to train on and score', 'ctu-rows')

@@ -482,7 +482,10 @@ export const incidents: Study = {
     withAgent(withEvidence(new Command('incidents')))
       .description('print how many incidents an attack opens, and how many open without an attack')
       .addArgument(new Argument('<scene>', 'what the agent reads').choices(Object.keys(SCENES)))
-      .argument('[name]', 'only this situation of the lab, this number of connections, or this device')
+      .argument(
+        '[name]',
+        'run only this part of the scene: an attack or situation (lab, answers), 240 or 900 (learning), week, watch or "DNS tunnel" (dns), a device (week, hours, watch)',
+      )
       .addHelpText(
         'after',
         `
@@ -492,7 +495,7 @@ Scenes:
   learning  a scan (240 or 900 connections) before a device's first model, answered "attack": is it novel to that model?
   dns       number and length of the names in DNS queries (data/week, data/watch, and the lab's DNS tunnel)
   week      a week of each device (data/week)
-  hours     a device's week five times in a row, the last three with its days on other weekdays: unusual hours
+  hours     unusual hours: a device's week five times in a row; in the last three, each day is another weekday
   watch     the later half of each device's captures, after a model of the earlier half (data/watch)
 
 Examples:

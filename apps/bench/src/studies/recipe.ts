@@ -148,7 +148,12 @@ export const recipe = defineStudy<RecipeOptions, RecipeFigures>({
         'only these variants, separated by commas; the page is printed, not written',
         names,
       )
-      .option('--seeds <count>', 'number of random orders', whole(1, 1000), 5),
+      .option(
+        '--seeds <count>',
+        'number of times to shuffle the captures of a device, of which every other one trains',
+        whole(1, 1000),
+        5,
+      ),
   figures,
   isTrial: ({ variants }) => variants !== undefined,
   async run({ data, variants = VARIANT_NAMES, seeds }, tell) {

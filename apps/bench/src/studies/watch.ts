@@ -284,7 +284,12 @@ export const watch = defineStudy<WatchOptions, WatchFigures>({
   description: 'how much traffic of other devices the default model flags, device by device (data/watch)',
   configure: (command) =>
     command
-      .option('--seeds <numbers>', 'seeds of the random orders: 1-10, or 1,2,5', seedsFrom, seedsFrom('1-10'))
+      .option(
+        '--seeds <numbers>',
+        'seeds: each shuffles the captures of a device, of which every other one trains: 1-10, or 1,2,5',
+        seedsFrom,
+        seedsFrom('1-10'),
+      )
       .addOption(
         new Option('--variant <name>', 'another detector or other timeouts; the page is printed, not written')
           .choices(VARIANT_NAMES)
