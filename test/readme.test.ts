@@ -17,6 +17,9 @@ const folder = mkdtempSync(join(tmpdir(), 'oddflow-readme-'))
 symlinkSync(join(root, 'test'), join(folder, 'test'))
 mkdirSync(join(folder, 'node_modules'))
 symlinkSync(join(root, 'apps/trainer'), join(folder, 'node_modules', 'oddflow'))
+mkdirSync(join(folder, 'node_modules', '@oddflow'))
+for (const name of ['core', 'detectors', 'online'])
+  symlinkSync(join(root, 'packages', name), join(folder, 'node_modules', '@oddflow', name))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const PREFIX = '$ npm run -s oddflow -- '

@@ -601,6 +601,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       )
       expect(await card.locator('h3').textContent()).toBe('Password guessing: Kitchen plug high')
       expect(await card.textContent()).toContain('change the password')
+      expect(await card.locator('p').first().textContent()).toMatch(/, 192\.168\.7\.\d+$/)
       const timeline = page.locator('#timeline svg')
       expect(await timeline.getAttribute('aria-label')).toMatch(
         /^Kitchen plug: Password guessing, high, .*; Scan, medium, /,

@@ -30,7 +30,7 @@ interface IncidentOptions extends StateOptions {
 type Listed = Partial<Incident> &
   Pick<Incident, 'id' | 'key' | 'kind' | 'summary' | 'beginMicros'> & { readonly answer: Listing | null }
 
-type Listing = Pick<Answer, 'incident' | 'answer' | 'atMicros' | 'endsMicros' | 'changes'>
+type Listing = Pick<Answer, 'incident' | 'answer' | 'kind' | 'atMicros' | 'endsMicros' | 'changes'>
 
 /** Prints reported or answered incidents, the latest last. */
 export async function listIncidents(options: IncidentOptions): Promise<void> {
@@ -46,11 +46,13 @@ export async function listIncidents(options: IncidentOptions): Promise<void> {
   })
 }
 
-function answerText({ id, answer }: Listed): string {
+/** Its kind too if the incident became another one since, which such an answer does not mute. */
+function answerText({ id, kind, answer }: Listed): string {
   if (answer === null) return '-'
   const until = answer.endsMicros === null ? '' : ` until ${eveTime(answer.endsMicros).slice(0, 16)}`
   const to = answer.incident === id ? '' : ` (given to ${answer.incident.slice(0, 8)})`
-  return `${answer.answer}${until}${to}`
+  const as = answer.kind === kind ? '' : ` (of kind ${answer.kind})`
+  return `${answer.answer}${until}${to}${as}`
 }
 
 /** @param id - or its beginning */
@@ -67,7 +69,7 @@ export async function showIncident(id: string, options: IncidentOptions): Promis
     `${incident.id}  ${kind}, ${level}, ${now}`,
     `${eveTime(beginMicros).slice(0, 19)} to ${eveTime(endMicros).slice(0, 19)} UTC`,
     summary,
-    ...(now === 'over' ? [] : [`to do  ${adviceOf(kind)}`]),
+    ...(now === 'over' ? [] : [`to do  ${adviceOf({ kind, facts })}`]),
     ...facts.map(({ rule, count, fact }) => `fact  ${rule} (${count})${fact === '' ? '' : `  ${fact}`}`),
     ...contacts.map(({ peer, service, alerts }) => `with  ${peer} (${service}), alerts: ${alerts}`),
     ...(answer === null ? [] : [`answer  ${answerText(incident)}`, ...answer.changes]),
@@ -136,8 +138,8 @@ async function knownIncidents(state: string): Promise<Listed[]> {
 
 function listingOf(answer: Answer | undefined): Listing | null {
   if (answer === undefined) return null
-  const { incident, answer: name, atMicros, endsMicros, changes } = answer
-  return { incident, answer: name, atMicros, endsMicros, changes }
+  const { incident, answer: name, kind, atMicros, endsMicros, changes } = answer
+  return { incident, answer: name, kind, atMicros, endsMicros, changes }
 }
 
 async function keptIn<T>(path: string, decode: (value: unknown) => T[]): Promise<T[]> {

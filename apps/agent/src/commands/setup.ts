@@ -350,13 +350,12 @@ function sayOwnUser({ root }: Pick<SetupOptions, 'root'>, config: string): void 
   const { eve, state } = placesOf(config)
   const folders = [...new Set([state, dirname(eve)])].join(' ')
   say(
-    'The agent refuses to run as root. Choose a user for it, such as oddflow; give this user the folders that',
+    'The agent refuses to run as root. Run it as a user of its own, such as oddflow (useradd --system oddflow). As root,',
   )
-  say(
-    'the agent writes, and tcpdump the right to record. Then run the commands below as this user (sudo -u oddflow).',
-  )
+  say('make the folders of this user, and let tcpdump record:')
   say(`  install -d -m 700 -o oddflow -g oddflow ${folders}`)
   say('  setcap cap_net_raw+eip $(command -v tcpdump)')
+  say('Then run the commands below as this user: write "sudo -u oddflow" in front.')
 }
 
 /** Prints the link to the dashboard of a running agent, else how to start one. */

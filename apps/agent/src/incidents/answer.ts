@@ -2,7 +2,8 @@
 import { join } from 'node:path'
 import * as v from 'valibot'
 import { defineState } from '../files/state-file.js'
-import { INCIDENT_KINDS, time } from './incident.js'
+import { INCIDENT_KINDS } from '../page/kinds.js'
+import { time } from './incident.js'
 import { encodeRows, KeptRowsEntries } from './incident-rows.js'
 
 export const ANSWER_NAMES = ['snooze', 'not-this-kind', 'attack', 'normal'] as const

@@ -21,6 +21,7 @@ import {
 } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import type { ModelManager } from '../models/model-manager.js'
+import { kindOfFact } from '../page/kinds.js'
 import type { Decider } from '../pipeline/counters.js'
 import {
   ANSWER_NAMES,
@@ -37,7 +38,7 @@ import {
   type MutingAnswer,
 } from './answer.js'
 import { AnswerModels, type AnswerModelsOptions, answerModelPath } from './answer-models.js'
-import { type Incident, kindOfFact } from './incident.js'
+import type { Incident } from './incident.js'
 import { contactOf, type IncidentRows, isSameContact, pairsOf } from './incident-rows.js'
 import { deviceText } from './sentences.js'
 
@@ -149,7 +150,7 @@ export class AnswerBook {
       const found = this.#answers.find((each) => each.incident === id)
       if (found === undefined) throw new ArgumentError(`${id.slice(0, 8)} has no answer`)
       await this.#put(this.#without(id))
-      return { said: [`The answer "${found.answer}" to ${id.slice(0, 8)} is taken back.`] }
+      return { said: [`The answer "${found.answer}" to ${id.slice(0, 8)} is removed.`] }
     }
     const name = allowed.find((each) => each === answer)
     if (name === undefined) throw new ArgumentError(`expected ${allowed.join(', ')}`, 'answer')
@@ -179,6 +180,8 @@ export class AnswerBook {
       changes: [],
     }
     const others = this.#without(incident.id)
+    const earlier = this.list().find((each) => each.incident === incident.id && each.answer !== answer)
+    const replaced = earlier === undefined ? [] : [`The answer "${earlier.answer}" no longer applies.`]
     checkRoom(given, others)
     if (isOfFlows && contacts.length === 0)
       throw new ArgumentError(`the flows of ${incident.id.slice(0, 8)} are no longer stored`)
@@ -191,7 +194,7 @@ export class AnswerBook {
         incident.beginMicros - MARGIN_MICROS,
         incident.endMicros + MARGIN_MICROS,
       )
-    return { said: [saidOf(whole, incident.device), ...whole.changes] }
+    return { said: [...replaced, saidOf(whole, incident.device), ...whole.changes] }
   }
 
   // Active answers, and answers on disk.
@@ -431,7 +434,7 @@ function saidOf(
     case 'not-this-kind':
       return `${of} are no longer reported.`
     case 'attack':
-      return `${incident.slice(0, 8)} is kept as an attack: no model learns its ${plural(rows.length, 'flow')}. A new model that finds one of them normal is refused.`
+      return `Incident ${incident.slice(0, 8)} is recorded as an attack: no model learns its ${plural(rows.length, 'flow')}. A new model that finds one of them normal is refused.`
     case 'normal':
       return normalText(kind, contacts)
   }
@@ -444,7 +447,7 @@ function normalText(kind: string, contacts: Answer['contacts']): string {
   const facts = OF_PEER_ALONE.includes(kind)
     ? ` Facts of kind ${kind} with these peers are normal too, whatever the service.`
     : ''
-  return `From now on such traffic is normal with ${contactsText(named)}.${facts} Traffic with all other peers and services is judged as before.`
+  return `From now on, traffic like that of this incident is normal with ${contactsText(named)}.${facts} Traffic with all other peers and services is judged as before.`
 }
 
 function contactsText(contacts: Answer['contacts']): string {

@@ -13,22 +13,19 @@ import type { FlowRecord } from '@oddflow/flows'
 import { type Alert, type AlertRule, servicePort } from '../alerts/alert.js'
 import type { AlertExplainer } from '../alerts/eve.js'
 import { isGroup } from '../devices/contacts.js'
+import { INCIDENT_KINDS, type IncidentKind, kindOfFact, seriousKinds } from '../page/kinds.js'
 import type { MutingAnswer } from './answer.js'
 import { type AttackContact, type AttackFlowsOptions, attacksOf, createAttackFlows } from './attack-flows.js'
 import {
   emptyIncident,
-  INCIDENT_KINDS,
   INCIDENT_LEVELS,
   type Incident,
   type IncidentChange,
-  type IncidentKind,
   type IncidentLevel,
-  kindOfFact,
   MAXIMUM_ACTIVE,
   MAXIMUM_CONTACTS,
   MAXIMUM_FACTS,
   MAXIMUM_OVER,
-  seriousKinds,
 } from './incident.js'
 import type { IncidentRows } from './incident-rows.js'
 import { deviceText, namedFact, serviceText, summaryOf } from './sentences.js'

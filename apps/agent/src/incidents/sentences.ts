@@ -1,6 +1,7 @@
 /** Describes an incident in sentences for people, by templates filled with its facts and counts. */
 import type { Alert } from '../alerts/alert.js'
-import { type Incident, kindOfFact, MAXIMUM_CONTACTS, MAXIMUM_TEXT, seriousKinds } from './incident.js'
+import { kindOfFact, seriousKinds } from '../page/kinds.js'
+import { type Incident, MAXIMUM_CONTACTS, MAXIMUM_TEXT } from './incident.js'
 
 /** "Camera (192.168.50.23)", or the MAC address if the device has no name. */
 export function deviceText({ mac, address, name }: Incident['device']): string {

@@ -56,7 +56,7 @@ interface EventIncident {
   readonly kind: string
   readonly level: 'low' | 'medium' | 'high'
   readonly device: EventDevice
-  readonly facts: readonly { readonly fact: string }[]
+  readonly facts: readonly { readonly rule: string; readonly fact: string }[]
   readonly reasons: readonly string[]
 }
 
@@ -93,7 +93,7 @@ export function messageOf(line: Uint8Array): Message | null {
     level,
     change,
     kind,
-    advice: change === 'over' || oddflow.test === true ? '' : adviceOf(kind),
+    advice: change === 'over' || oddflow.test === true ? '' : adviceOf(incident),
     facts: [...facts.map(({ fact }) => fact), ...reasons]
       .filter((each) => !oddflow.summary.includes(each))
       .map(said),

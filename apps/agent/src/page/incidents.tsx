@@ -108,11 +108,12 @@ function Card({ incident, answer }: { incident: Incident; answer: Choose }) {
       <p class="faint">
         <time dateTime={new Date(beginMicros / 1000).toISOString()}>{timeOf(beginMicros)}</time>
         {state === 'open' ? ', still open' : ` to ${timeOf(endMicros)}`}
+        {nameOf(device) === device.address ? '' : `, ${device.address}`}
       </p>
       <p>{summary}</p>
       <p>
         <strong>What to do: </strong>
-        {adviceOf(kind)}
+        {adviceOf(incident)}
       </p>
       <Evidence incident={incident} />
       {incident.answer !== null && <AnswerText answer={incident.answer} kind={kind} />}

@@ -1,5 +1,6 @@
 /** Words for numbers, times, devices, models and incidents; the commands and the outputs use them too. */
 import type { Device, NamedDevice, OwnModel } from './api.js'
+import { seriousKinds } from './kinds.js'
 
 export function timeOf(micros: number): string {
   const time = new Date(micros / 1000)
@@ -137,7 +138,7 @@ const KINDS: Readonly<Record<string, readonly [title: string, advice: string]>> 
   'address-taken': ['Address taken', 'Find out which of the two devices is yours, and disconnect the other.'],
   'password-guessing': [
     'Password guessing',
-    'Disconnect the guessing device if you do not know it, and change the password of the other.',
+    'Find the device that guesses. If you do not know it, disconnect it. Then change the password of the other device.',
   ],
   'dns-tunnel': [
     'DNS tunnel',
@@ -159,4 +160,11 @@ const KINDS: Readonly<Record<string, readonly [title: string, advice: string]>> 
 }
 
 export const titleOf = (kind: string): string => KINDS[kind]?.[0] ?? kind
-export const adviceOf = (kind: string): string => KINDS[kind]?.[1] ?? ''
+/** For its kind first, then for each further kind that its facts alone would make. */
+export function adviceOf({
+  kind,
+  facts,
+}: Parameters<typeof seriousKinds>[0] & { readonly kind: string }): string {
+  const further = seriousKinds({ facts }).filter((each) => each !== kind)
+  return [kind, ...further].map((each) => KINDS[each]?.[1] ?? '').join(' ')
+}

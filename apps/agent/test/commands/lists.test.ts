@@ -289,17 +289,19 @@ it('incidents list shows the answer that holds for each: its own, or one that mu
     incident('2', {}),
     incident('3', { state: 'over' }),
     incident('4', { kind: 'scan', state: 'over' }),
+    incident('6', { kind: 'flood', state: 'over' }),
   ]
   const answered = (to: Incident, answer: Answer['answer'], endsMicros: number | null): Answer => ({
     ...{ incident: to.id, answer, device: key, kind: to.kind, summary: to.summary, beginMicros: now },
     ...{ atMicros: now, endsMicros, contacts: [], rows: [], models: [], changes: [] },
   })
   const ends = Date.parse('2096-01-01T00:00:00Z') * 1000
-  const [first, , , scan] = incidents as [Incident, Incident, Incident, Incident]
+  const [first, , , scan, flood] = incidents as [Incident, Incident, Incident, Incident, Incident]
   const forgotten = incident('5', { beginMicros: now + 1 })
   const answers = [
     answered(first, 'snooze', ends),
     answered(scan, 'attack', null),
+    { ...answered(flood, 'not-this-kind', null), kind: 'scan' },
     { ...answered(forgotten, 'normal', null), beginMicros: now + 1 },
   ]
   const of = `${key} (192.168.0.1)`
@@ -312,6 +314,7 @@ it('incidents list shows the answer that holds for each: its own, or one that mu
     [of, 'snooze until 2096-01-01T00:00 (given to 11111111)', 'incident 2'],
     [of, '-', 'incident 3'],
     [of, 'attack', 'incident 4'],
+    [of, 'not-this-kind (of kind scan)', 'incident 6'],
     [key, 'normal', 'incident 5'],
     [],
   ])

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { encodeEve, encodeNotice } from '../../src/alerts/eve.js'
+import type { Incident } from '../../src/incidents/incident.js'
 import { messageOf, oneByOne, sentenceOf } from '../../src/outputs/message.js'
 import { NO_EXPLANATION, sampleAlert } from '../support/sample-alert.js'
 import { idOf, incidentLine, sampleIncident } from '../support/sample-incident.js'
@@ -20,6 +21,11 @@ describe('people get', () => {
       advice: 'Find the scanning device. If you did not start the scan, disconnect it.',
     })
     expect(messageOf(incidentLine({}, 'over'))?.advice).toBe('')
+    const [scan] = sampleIncident().facts as [Incident['facts'][number]]
+    const both = incidentLine({ kind: 'password-guessing', facts: [scan, { ...scan, rule: 'dns-tunnel' }] })
+    expect(messageOf(both)?.advice).toMatch(
+      /^Find the device that guesses\. .* DNS queries\. Find the scanning/,
+    )
     expect(messageOf(incidentLine({ kind: 'address-taken', level: 'high' }, 'worse'))?.title).toBe(
       'Camera (192.0.2.23): address taken became worse (high)',
     )
