@@ -301,7 +301,7 @@ it('incidents list shows the answer that holds for each: its own, or one that mu
   const answers = [
     answered(first, 'snooze', ends),
     answered(scan, 'attack', null),
-    { ...answered(flood, 'not-this-kind', null), kind: 'scan' },
+    { ...answered(flood, 'not-this-kind', null), kind: 'scan' as const },
     { ...answered(forgotten, 'normal', null), beginMicros: now + 1 },
   ]
   const of = `${key} (192.168.0.1)`
