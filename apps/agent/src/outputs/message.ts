@@ -39,7 +39,6 @@ interface Event {
     /** A test incident (`doctor --try`). */
     readonly test?: boolean
     readonly device?: EventDevice
-    readonly names?: readonly { readonly name: string }[]
     /** Of an alert the id of its incident. */
     readonly incident?: string | EventIncident
   }
@@ -66,10 +65,11 @@ const CHANGES = { opened: '', worse: ' became worse', over: ' is over' } as cons
 /** null: an event for programs only. @param line - one EVE event. */
 export function messageOf(line: Uint8Array): Message | null {
   const { timestamp, alert, oddflow } = JSON.parse(new TextDecoder().decode(line)) as Event
-  const said = (text: string): string => plain(withoutLinks(text, oddflow.names ?? []))
   const { id, rule, incident } = oddflow
   if (typeof incident === 'string') return null
   const about = incident?.device ?? oddflow.device
+  // the agent's own notices name files
+  const said = (text: string): string => plain(about === undefined ? text : withoutHosts(text))
   const device = about === undefined ? '' : said(deviceText(about))
   const common = { id, summary: said(oddflow.summary), device, time: timestamp }
   const who = device === '' ? '' : `${device}: `
@@ -104,12 +104,9 @@ function deviceText({ name, address }: EventDevice): string {
   return name === undefined ? address : `${name} (${address})`
 }
 
-/** "example[.]com": programs make a link of a host name too. */
-function withoutLinks(text: string, names: readonly { readonly name: string }[]): string {
-  // the longest first: another may be its end
-  return [...names]
-    .sort((a, b) => b.name.length - a.name.length)
-    .reduce((whole, { name }) => whole.replaceAll(name, name.replaceAll('.', '[.]')), text)
+/** "example[.]com": programs make a link of a host name too, and a device may call itself so. */
+function withoutHosts(text: string): string {
+  return text.replace(/(?<=[\p{L}\p{M}\p{N}_-])\.(?=[\p{L}_])/gu, '[.]')
 }
 
 /** One line without control characters, marks that reorder text, and links. */

@@ -69,6 +69,36 @@ describe('people get', () => {
     )
   })
 
+  it('names of devices that are host names without a link to them, and addresses as they are', () => {
+    for (const name of [
+      'evil.example',
+      'a.b-c.evil.example',
+      'TV 1.evil.example',
+      'me@evil.example',
+      'böse.example',
+    ]) {
+      const message = messageOf(
+        incidentLine({
+          device: { mac: null, address: '192.0.2.1', name },
+          summary: `${name} (192.0.2.1) sent 1.2 MB to fe80::1 in 1.5 s. It is new.`,
+          reasons: [`${name} is late`],
+        }),
+      )
+      const safe = name.replaceAll('.', '[.]')
+      expect(message).toMatchObject({
+        title: `${safe} (192.0.2.1): scan (medium)`,
+        summary: `${safe} (192.0.2.1) sent 1.2 MB to fe80::1 in 1.5 s. It is new.`,
+        device: `${safe} (192.0.2.1)`,
+      })
+      expect(message?.facts).toContain(`${safe} is late`)
+    }
+    const notice = encodeNotice(
+      { rule: 'state-damaged', atMicros: 0, summary: 'devices.json is damaged' },
+      null,
+    )
+    expect(messageOf(notice)?.summary).toBe('devices.json is damaged')
+  })
+
   it('one line without control characters, marks that reorder and links, whatever a device calls itself', () => {
     fc.assert(
       fc.property(
@@ -79,6 +109,7 @@ describe('people get', () => {
             '\u202egnp.exe',
             'http://evil.example',
             'WWW.evil.example',
+            'evil.example',
             '\u001b[2J',
           ),
         ),
@@ -92,7 +123,7 @@ describe('people get', () => {
           )
           if (message === null) throw new Error('none')
           for (const text of [message.title, sentenceOf(message), message.device, ...message.facts]) {
-            expect(text).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|:\/\/|\bwww\./iu)
+            expect(text).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|:\/\/|\bwww\.|[a-z]\.[a-z]/iu)
           }
         },
       ),
