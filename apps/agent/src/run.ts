@@ -75,7 +75,7 @@ function withSettings(command: Command): Command {
     )
     .option(
       '--memory-limit <bytes>',
-      'limit on resident memory, which also limits the number of open flows (default: 128M; plus, if used, 24M for MQTT, 16M for mail, 15M for NATS, 12M for models made here, or 16M with peerNames, and 5M for models that learn online)',
+      'limit on resident memory, which also limits the number of open flows (default: 128M, and more for each feature in use: MQTT 24M, mail 16M, NATS 15M, models made here 12M, peerNames 4M, models that learn online 5M)',
     )
     .option(
       '--allow-root',
@@ -111,7 +111,7 @@ function setupCommand(): Command {
     .option('-y, --yes', 'ask nothing: use the default for each option that is not given')
     .option(
       '--root <folder>',
-      'set up the system in this folder, such as an image, without starting anything',
+      'write all files below this folder, for example into a mounted system image, and start nothing',
       '/',
     )
     .addHelpText(
@@ -152,16 +152,22 @@ function calibrateCommand(): Command {
   return new Command('calibrate')
     .description('compute the threshold for an alert budget from captures of normal traffic')
     .argument('<captures...>', 'captures of normal traffic that the model was not trained on')
-    .requiredOption('--model <model>', 'the model that will watch')
+    .requiredOption('--model <model>', 'the model whose threshold to compute')
     .requiredOption(
       '-o, --output <file>',
       'the file to write, for "budget: { calibration: FILE }" of a configuration',
     )
-    .option('--filter <words>', "use only packets that match, in tcpdump's syntax; give the agent's filter")
-    .option('--drop-duplicates', 'ignore copies of a packet, if the agent does')
+    .option(
+      '--filter <words>',
+      "use only packets that match, in tcpdump's syntax; it must be the agent's filter",
+    )
+    .option('--drop-duplicates', 'ignore copies of a packet; needed if the agent ignores them')
     .option('--local-network <networks...>', "the devices' networks, like localNetworks in a configuration")
     .addOption(
-      new Option('--false-alerts-per-day <number>', 'the budget to report on')
+      new Option(
+        '--false-alerts-per-day <number>',
+        'the budget whose threshold is printed; the file that is written works for any budget',
+      )
         .default(1)
         .argParser(positiveNumber('--false-alerts-per-day')),
     )
@@ -211,7 +217,7 @@ function dashboardLinkCommand(): Command {
 
 /** What names a device. */
 const DEVICE =
-  'the MAC address, or the IP address of a device without one: the column "device" of "devices list"'
+  'a device as the column "device" of "devices list" shows it: its MAC address, or its IP address if it has none'
 
 function devicesCommand(): Command {
   const devices = new Command('devices').description('list the devices and change how they are treated')
@@ -236,7 +242,7 @@ function devicesCommand(): Command {
     )
   }
   for (const [action, description] of [
-    ['name', 'give a device a name of your own, for sentences, lists and outputs; "" removes the name'],
+    ['name', 'give a device a name, which then stands in all messages and lists; "" removes the name'],
     ['group', 'put a device in a group, such as cameras; "" removes it from its group'],
   ] as const) {
     devices
@@ -305,7 +311,7 @@ function incidentsCommand(): Command {
     .argument('<id>')
     .addArgument(new Argument('<answer>').choices(['snooze', 'not-this-kind', 'attack', 'normal', 'none']))
     .description(
-      'tell the running agent how to treat an incident: snooze, not-this-kind, attack, normal; none removes the answer',
+      'tell the running agent how to treat an incident: snooze (report nothing for --hours), not-this-kind (never report this kind for this device), attack (never learn this traffic), normal (learn this traffic), or none (remove the answer)',
     )
     .option('--hours <n>', 'duration of a snooze, up to 720 (default: 24)', positiveNumber('--hours'))
     .action(async (id, answer, options) =>

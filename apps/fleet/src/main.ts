@@ -117,7 +117,7 @@ function serverCommand(name: string, description: string): Command {
     )
     .option(
       '--folder <folder>',
-      'folder of oddflow-fleet serve, which holds the login and the certificate authority',
+      'the folder given to oddflow-fleet serve; the login and the certificate authority are read from it',
     )
     .option('--creds <file>', 'credentials file for the server')
     .option('--ca <file>', "certificate authority of the server's TLS certificate (PEM)")
@@ -220,7 +220,7 @@ function serveCommand(): Command {
     )
     .option(
       '--server <urls>',
-      'start no server; use these, which already run with the configuration in the folder',
+      'start no server; use these running ones, which were started with the configuration in the folder',
     )
     .action(async (options: ServeOptions) => {
       await serve(options, stopOnSignals(), (line) => messages.note(printable(line)))
@@ -233,7 +233,7 @@ function enrollCommand(): Command {
     .argument('<gateway>', 'name of the gateway')
     .requiredOption('--folder <folder>', 'folder of oddflow-fleet serve')
     .requiredOption('--seed <file>', "new file for the secret seed: the agent's seedFile")
-    .option('--group <name>', 'group whose models the gateway accepts too')
+    .option('--group <name>', 'a group; the gateway also accepts models for this group')
     .action((gateway: string, { folder, seed, group }: { folder: string; seed: string; group?: string }) => {
       enroll(folder, gateway, seed, group ?? null)
       const models = group === undefined ? '' : `, models: true, group: ${group}`

@@ -38,7 +38,7 @@ function trainCommand(): Command {
     .option('--fpr <rate>', 'share of normal flows that may be flagged; sets the threshold', number, 0.01)
     .option(
       '--calibration-share <share>',
-      'share of the training rows that are kept from the fit, to set the threshold; with five or more inputs, whole inputs are kept (default: 0.2; an ensemble keeps none: it holds out each input in turn)',
+      'share of the training rows that are held out of the fit and set the threshold; with five or more inputs, whole inputs are held out (default: 0.2; an ensemble has no such share: it holds out each input in turn)',
       number,
     )
     .option('--seed <number>', 'seed of all randomness: same seed, same model', whole, 1)
@@ -137,7 +137,7 @@ function updateCommand(): Command {
     .addOption(
       new Option(
         '--method <number>',
-        '1: EM runs to convergence after each round of 100 rows; 2: it also runs each time rows are read, at most 100 at a time (default: 1)',
+        'when EM runs: 1 after each round of 100 rows, 2 after each batch of rows within a round too (default: 1)',
       ).choices(['1', '2']),
     )
     .option(
@@ -153,7 +153,7 @@ function updateCommand(): Command {
     )
     .option(
       '--confirm <inputs>',
-      'learn a held row once similar rows have appeared in this many inputs, and in at least half of the inputs from the first of these to the last (default: never)',
+      'learn held rows once similar rows have appeared in this many inputs; inputs without such rows must not outnumber inputs with them (default: never)',
       whole,
     )
     .addOption(
@@ -168,7 +168,10 @@ function updateCommand(): Command {
       'learn only rows that are also normal to the model from before its first update',
     )
     .option('--defaults', 'use the defaults instead of the options of earlier updates')
-    .option('--known-novel <rows>', 'feature rows that must stay novel, in addition to generated ones')
+    .option(
+      '--known-novel <rows>',
+      'a file of feature rows that must stay novel; the guard checks them, and rows that it generates itself',
+    )
     .option('--journal <file>', 'write every step to a new file, for oddflow replay')
     .option(
       '--seed <number>',
@@ -232,7 +235,7 @@ Examples:
 function replayCommand(): Command {
   const command = new Command('replay')
     .description(
-      'repeat the journal of an update on the model from before it: all steps, to check the update, or only the first ones, to undo the rest',
+      'apply the steps of an update to the earlier model again: all steps, to check the update, or only the first --steps, to leave out the later ones',
     )
     .addArgument(new Argument('<model>', 'the model that oddflow update --journal started from'))
     .addArgument(new Argument('<journal>', 'the journal'))

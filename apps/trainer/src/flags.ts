@@ -96,7 +96,7 @@ export function withCaptureFlags(command: Command, underModel = false): Command 
     ).choices(['outer', 'inner']),
     new Option(
       '--join-fragments',
-      `put later IP fragments into the flow of the first${underModel ? ' (default: as the model does)' : ''}`,
+      `put all fragments of an IP packet into its flow${underModel ? ' (default: as the model does)' : ''}`,
     ),
     new Option(
       '--drop-duplicates',
@@ -191,7 +191,7 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
     ).argParser(protocolList),
     new Option(
       '--truncation <mode>',
-      `what becomes of a flow longer than the duration learned from the captures: split into several rows, or truncated to one; not for flow-summary (default: ${truncation})`,
+      `a row covers a duration that is learned from the captures; a longer flow becomes several rows (split), or one row of its beginning (truncate); not for flow-summary (default: ${truncation})`,
     ).choices(['split', 'truncate']),
     new Option('--idle-timeout <seconds>', 'end a flow after a longer gap (default: 600)').argParser(number),
     new Option(

@@ -129,7 +129,7 @@ export const SHARED_OPTIONS = {
   quantileCompat: choice(['pairs', 'authors', 'positive-pairs'], {
     group: 'Detector',
     value: 'rule',
-    help: "distances of the bandwidth quantile: between all pairs of rows (pairs, as in the paper's text); these and each row's distance of 0 to itself (authors, as in their program); or those above 0 only (positive-pairs, for rows that repeat so often that pairs gives 0)",
+    help: "distances from which the bandwidth quantile is taken. pairs: the distances between all pairs of rows, as in the paper's text. authors: also the distance 0 of each row to itself, as in their program. positive-pairs: only distances above 0, for rows that repeat so often that pairs gives a bandwidth of 0",
     older: { field: 'parameters.quantileCompat', value: 'pairs' },
   }),
   /** At most the number of training rows; the default is lowered to it. */

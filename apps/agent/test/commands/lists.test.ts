@@ -213,7 +213,7 @@ describe('of a state folder alone', () => {
       'devices pause: give the MAC address of a device; "oddflow-agent devices list" prints it',
     )
     await run(['node', 'oddflow-agent', 'devices', 'pause', '--help'])
-    expect(said).toMatch(/devices +the MAC address/)
+    expect(said).toMatch(/devices +a device as the column/)
   })
 
   it('approve --ready says where none is ready', async () => {

@@ -114,7 +114,7 @@ function withWork(command: Command): Command {
   withData(command)
     .option(
       '--trials <file>',
-      'file of the trials of the machine that trains; timed results are added to it',
+      'file of the trials that were run on this machine; results from the other machines are added to this file',
       TRIALS,
     )
     .option('--datasets <names>', 'only the trials of these data sets, separated by commas', names)

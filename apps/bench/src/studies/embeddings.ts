@@ -371,7 +371,7 @@ export const embeddings = defineStudy<EmbeddingOptions, EmbeddingFigures>({
   name: 'embeddings',
   title: 'Embeddings as pictures',
   description:
-    "two of the paper's pictures: embeddings of Cluster in Cluster, and mixtures over embedded rows (data/paper)",
+    "draw two of the paper's figures again: an artificial data set before and after its embedding, and mixtures of embedded rows (data/paper)",
   configure: (command) =>
     command.option(
       '--draws <count>',

@@ -484,7 +484,7 @@ export const incidents: Study = {
       .addArgument(new Argument('<scene>', 'what the agent reads').choices(Object.keys(SCENES)))
       .argument(
         '[name]',
-        'run only this part of the scene: an attack or situation (lab, answers), 240 or 900 (learning), week, watch or "DNS tunnel" (dns), a device (week, hours, watch)',
+        'run only this part of the scene; for lab and answers the name of an attack or situation, for learning 240 or 900, for dns a row of its table, and for the others a device',
       )
       .addHelpText(
         'after',
@@ -492,10 +492,10 @@ export const incidents: Study = {
 Scenes:
   lab       attacks of the traffic lab and situations made from them, each in real time
   answers   each attack of the lab again, after its incidents were answered "normal"
-  learning  a scan (240 or 900 connections) before a device's first model, answered "attack": is it novel to that model?
+  learning  a device scans (240 or 900 connections) while the agent still learns it, and the answer is "attack": does its first model flag the scan?
   dns       number and length of the names in DNS queries (data/week, data/watch, and the lab's DNS tunnel)
   week      a week of each device (data/week)
-  hours     unusual hours: a device's week five times in a row; in the last three, each day is another weekday
+  hours     false incidents about unusual hours: a device's week five times in a row, the last three times with its days moved to other weekdays
   watch     the later half of each device's captures, after a model of the earlier half (data/watch)
 
 Examples:

@@ -169,7 +169,8 @@ An update that changes nothing is the frozen column.`
 export const learningMode = defineStudy<SeedOptions, ModeFigures>({
   name: 'learning-mode',
   title: 'Learning on: a mode that training lacked',
-  description: 'how much an update recovers if training lacked one kind of normal rows (data/paper)',
+  description:
+    'train without one kind of normal rows and add it by an update: how much of the lost AUC comes back (data/paper)',
   configure: withLearningSeeds,
   figures,
   run: async ({ data, seeds }, tell) => ({

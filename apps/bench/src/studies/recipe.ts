@@ -150,7 +150,7 @@ export const recipe = defineStudy<RecipeOptions, RecipeFigures>({
       )
       .option(
         '--seeds <count>',
-        'number of times to shuffle the captures of a device, of which every other one trains',
+        'number of times to shuffle the captures of a device, half of them for training and half for testing',
         whole(1, 1000),
         5,
       ),

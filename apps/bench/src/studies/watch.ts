@@ -286,7 +286,7 @@ export const watch = defineStudy<WatchOptions, WatchFigures>({
     command
       .option(
         '--seeds <numbers>',
-        'seeds: each shuffles the captures of a device, of which every other one trains: 1-10, or 1,2,5',
+        'seeds, such as 1-10 or 1,2,5; for each seed the captures of a device are shuffled, half of them for training and half for testing',
         seedsFrom,
         seedsFrom('1-10'),
       )

@@ -49,6 +49,13 @@ export function describeSystemError(file: string, cause: unknown): CaptureFileEr
     case 'EACCES':
     case 'EPERM':
       return new CaptureFileError(file, 'permission', 'permission denied; make it readable for this user')
+    case 'EMFILE':
+    case 'ENFILE':
+      return new CaptureFileError(
+        file,
+        'unreadable',
+        'cannot be read: too many open files; close some or raise the limit (ulimit -n)',
+      )
     default:
       return new CaptureFileError(
         file,

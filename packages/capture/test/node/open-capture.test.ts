@@ -260,6 +260,7 @@ describe('readCapture', () => {
     expect(line('EACCES')).toMatch(/^x\.pcap: permission denied; make it readable/)
     expect(line('EPERM')).toMatch(/^x\.pcap: permission denied/)
     expect(line('EISDIR')).toMatch(/^x\.pcap: is a directory/)
+    expect(line('EMFILE')).toMatch(/^x\.pcap: cannot be read: too many open files; close some or raise/)
     expect(line('EIO')).toBe('x.pcap: cannot be read: why')
     expect(describeSystemError('-', 'no more').message).toBe('standard input: cannot be read: no more')
   })
