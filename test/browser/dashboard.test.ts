@@ -820,6 +820,18 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
     })
   }, 60_000)
 
+  it('shows no flow with an alert about ARP, which has none', async () => {
+    const { flow } = sampleAlertEvent('').oddflow as AlertEvent['oddflow']
+    at.addAlert('16 addresses were asked for (ARP)', { flow: { ...flow, packets: 0 } })
+    await open({}, signedIn, async (page) => {
+      const latest = page.locator('#alerts article').first()
+      const other = page.locator('#alerts article').nth(1)
+      await latest.getByText('(ARP)').waitFor({ state: 'attached' })
+      expect(await latest.textContent()).not.toContain(' packets, ')
+      expect(await other.textContent()).toContain(' packets, ')
+    })
+  }, 60_000)
+
   it('is text alone, whatever the network says', async () => {
     at.addDevice(hostile, hostile)
     at.addDevice('02:50:00:00:00:17', '192.168.7.17', hostile.slice(0, 63))

@@ -87,7 +87,8 @@ export class AnswerModels {
   ): Promise<Pick<Answer, 'models' | 'changes'>> {
     const models: Answer['models'] = []
     const changes: string[] = []
-    for (const device of new Set(of.contacts.map((each) => each.device))) {
+    const devices = new Set(of.contacts.map((each) => each.device))
+    for (const device of devices) {
       const inForce = this.#decider?.modelOf(device) ?? null
       if (inForce === null) continue
       // rows of other features are of a model of before
@@ -108,7 +109,7 @@ export class AnswerModels {
         seed: 1,
       })
       models.push({ device, base: inForce.model, sha256: await this.#keep(made.file) })
-      changes.push(...made.changes.map((text) => `${device}: ${text}`))
+      changes.push(...made.changes.map((text) => (devices.size === 1 ? text : `${device}: ${text}`)))
     }
     if (models.length === 0)
       changes.push(`No model changes: no model has judged a flow of ${of.incident.slice(0, 8)}`)

@@ -194,7 +194,9 @@ export class AnswerBook {
         incident.beginMicros - MARGIN_MICROS,
         incident.endMicros + MARGIN_MICROS,
       )
-    return { said: [...replaced, saidOf(whole, incident.device), ...whole.changes] }
+    return {
+      said: [...replaced, saidOf(whole, incident.device), ...whole.changes.map((change) => `${change}.`)],
+    }
   }
 
   // Active answers, and answers on disk.

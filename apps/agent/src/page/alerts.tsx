@@ -111,9 +111,11 @@ function Why({ event: { oddflow } }: { readonly event: AlertEvent }) {
       {features.length > 0 ? <FeatureTable features={features} /> : <p>{REASONS[reason]}</p>}
       <p class="faint">{scoreText(oddflow)}</p>
       {shadow !== undefined && <p class="faint">{shadowText(shadow)}</p>}
-      <p class="faint">
-        {`${flow.protocol} ${flow.source} port ${flow.sourcePort} → ${flow.destination} port ${flow.destinationPort}, ${numberText(flow.packets)} packets, ${numberText(flow.bytes)} bytes`}
-      </p>
+      {flow.packets > 0 && (
+        <p class="faint">
+          {`${flow.protocol} ${flow.source} port ${flow.sourcePort} → ${flow.destination} port ${flow.destinationPort}, ${numberText(flow.packets)} packets, ${numberText(flow.bytes)} bytes`}
+        </p>
+      )}
       {lostInWindow > 0 && (
         <p class="notice">{numberText(lostInWindow)} packets were lost during this flow</p>
       )}

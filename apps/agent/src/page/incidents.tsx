@@ -9,7 +9,7 @@ type Answer = 'snooze' | 'not-this-kind' | 'attack' | 'normal' | 'none'
 const ANSWERED: Readonly<Record<Exclude<Answer, 'none'>, string>> = {
   snooze: 'Snoozed',
   'not-this-kind': 'No more reports of this kind for this device',
-  attack: 'Recorded as an attack',
+  attack: 'An attack: no model learns its flows',
   normal: 'Normal',
 }
 const BUTTONS: readonly (readonly [answer: Answer, text: string])[] = [

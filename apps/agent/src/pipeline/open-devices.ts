@@ -20,7 +20,7 @@ import type { VendorSeeker } from '../devices/vendors.js'
 import { readStateOrSetAside } from '../files/state-file.js'
 import type { AnswerBook } from '../incidents/answers.js'
 import type { IncidentBook } from '../incidents/incidents.js'
-import { deviceText } from '../incidents/sentences.js'
+import { deviceText, spanText } from '../incidents/sentences.js'
 import type { ModelManager } from '../models/model-manager.js'
 import { createGroupOf, modelRoutes } from '../models/model-scopes.js'
 import { alarmsText } from '../page/texts.js'
@@ -122,7 +122,7 @@ function readyText(
   const device = { ...of, lastSeenMicros: Math.max(of.lastSeenMicros, atMicros) }
   const { key, address, name, state, flows, learningSinceMicros, lastSeenMicros } = device
   const model = models?.scopeReport(key) ?? null
-  const hours = Math.round((lastSeenMicros - learningSinceMicros) / 3_600_000_000)
+  const span = spanText(lastSeenMicros - learningSinceMicros)
   const promise = models === null ? '' : `: ${alarmsText(device, model) || noModelText(models.isJudged(key))}`
   const next =
     state === 'watching'
@@ -135,7 +135,7 @@ function readyText(
     told.length === 0
       ? ''
       : `. Its most frequent contacts: ${told.join(', ')}${more === 0 ? '' : ` and ${more} more`}`
-  return `${who} ${next}, after ${flows} ${flows === 1 ? 'flow' : 'flows'} in ${hours} h${promise}${list}`
+  return `${who} ${next}, after ${flows} ${flows === 1 ? 'flow' : 'flows'} in ${span}${promise}${list}`
 }
 
 /** @param isJudged - by its contacts alone, since it has too few flows. */
