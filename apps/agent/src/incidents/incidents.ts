@@ -3,7 +3,8 @@
  * are in docs/incidents.md, and the reasons for their numbers in docs/results/incidents.md.
  *
  * What another device of the network started belongs to the incident of that device, if it has one: a new device that scans three
- * others is one incident. Flows of devices that are not watched have no alert; those of an attack are kept for an answer.
+ * others is one incident. The unusual flows of an attack belong to the incident of the device that is attacked, if that is open: a
+ * flood is reported before its flows end. Flows of devices that are not watched have no alert; those of an attack are kept for an answer.
  *
  * Bounded: of MAXIMUM_ACTIVE gathering or open incidents the weakest gathering one makes room. Time is the packets'.
  */
@@ -27,7 +28,7 @@ import {
   MAXIMUM_FACTS,
   MAXIMUM_OVER,
 } from './incident.js'
-import type { IncidentRows } from './incident-rows.js'
+import { contactOf, type IncidentRows, isSameContact } from './incident-rows.js'
 import { deviceText, namedFact, serviceText, summaryOf } from './sentences.js'
 import { bytesOf, noVolume, type Volume, volumeFacts } from './volume.js'
 
@@ -131,14 +132,15 @@ export class IncidentBook {
     this.#changes++
     incident.beginMicros = Math.min(incident.beginMicros, atMicros - alert.flow.durationMicros)
     incident.endMicros = Math.max(incident.endMicros, atMicros)
-    countContact(incident, alert)
+    // of an alert of another device, that device is the peer
+    countContact(incident, key === incident.key ? alert.peer : alert.device.address, alert)
     this.#options.rows.note(incident.id, alert)
     this.#attackFlows.take(working, alert)
     if (alert.rule === 'score' || alert.rule === 'one-packet') noteFlow(working, alert)
     else noteFact(incident, alert.rule, key, atMicros, namedFact(alert))
     if (alert.rule === 'score')
       for (const { rule, fact } of volumeFacts(working.volume, alert, atMicros, this.#options.explain))
-        noteFact(incident, rule, incident.key, atMicros, `${deviceText(incident.device)} ${fact}`)
+        noteFact(incident, rule, key, atMicros, `${deviceText(alert.device)} ${fact}`)
     incident.kind = kindOf(incident)
     incident.level = levelOf(incident)
     this.#latestMicros = Math.max(this.#latestMicros, atMicros)
@@ -160,7 +162,7 @@ export class IncidentBook {
   #workingFor(alert: Alert, key: string, atMicros: number): Working {
     const isResponder = alert.device.address === alert.flow.destination
     const byPeer = isResponder && alert.peerKey !== null ? this.#active.get(alert.peerKey) : undefined
-    const found = byPeer ?? this.#active.get(key)
+    const found = byPeer ?? this.#attacked(alert, atMicros) ?? this.#active.get(key)
     if (found !== undefined) {
       const { incident } = found
       if (!isOver(incident, atMicros)) {
@@ -173,6 +175,16 @@ export class IncidentBook {
     const fresh = workingOf(beginIncident(alert, key, atMicros))
     this.#active.set(key, fresh)
     return fresh
+  }
+
+  /** The open incident of the device that the initiator of an unusual flow attacks with it. */
+  #attacked(alert: Alert, atMicros: number): Working | undefined {
+    const isFlow = alert.rule === 'score' || alert.rule === 'one-packet'
+    if (!isFlow || alert.peerKey === null || alert.device.address !== alert.flow.source) return undefined
+    const working = this.#active.get(alert.peerKey)
+    if (working === undefined || isOver(working.incident, atMicros)) return undefined
+    const seen = { ...contactOf(alert), device: alert.peerKey, peer: alert.device.address }
+    return working.attacks.some(({ contact }) => isSameContact(contact, seen)) ? working : undefined
   }
 
   #makeRoom(): void {
@@ -386,7 +398,7 @@ function evidenceOf(rule: string): number {
   return rule === 'first-contact' ? FIRST_CONTACT_EVIDENCE : OPEN_EVIDENCE
 }
 
-function countContact({ contacts }: Incident, { peer, flow }: Alert): void {
+function countContact({ contacts }: Incident, peer: string, { flow }: Alert): void {
   const service = serviceText(flow.protocol, servicePort(flow))
   const same = contacts.find((each) => each.peer === peer && each.service === service)
   if (same !== undefined) same.alerts++

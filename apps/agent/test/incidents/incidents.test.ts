@@ -328,7 +328,44 @@ describe('an incident', () => {
     }
     expect(book.all()).toHaveLength(1)
     expect(book.all()[0]?.facts).toHaveLength(3)
+    expect(book.all()[0]?.contacts.map(({ peer }) => peer)).toEqual([flow.destination])
     expect(reported.at(-1)?.incident.summary).toBe(`Camera (${flow.destination}) was contacted on 16 ports.`)
+  })
+
+  it('of an attacked device takes in the unusual flows of that attack, which are judged after the fact', () => {
+    const attacker = { mac: '02:00:00:00:00:66', address: '192.0.2.66' }
+    const attacked = { mac: '02:00:00:00:00:0a', address: '192.0.2.10', name: 'Camera' }
+    const flow = { source: attacker.address, destination: attacked.address, destinationPort: 80 }
+    for (const rule of ['request-flood', 'password-guessing'] as const) {
+      const { book, note, reported } = gathering([], { initiator: 99, responder: 99 })
+      const told = fact(rule, `${attacked.address} was attacked`, {
+        device: attacked,
+        peer: attacker.address,
+      })
+      const id = note(0, { ...told, peerKey: attacker.mac, flow })
+      const unusual = { device: attacker, peer: attacked.address, peerKey: attacked.mac, flow }
+      const bytes = { initiatorBytes: 100_000, initiatorPackets: 90 }
+      for (let i = 0; i < 20; i++) expect(note(600 + i, { ...unusual, ...bytes })).toBe(id)
+      expect(note(620, { ...unusual, rule: 'one-packet', score: null })).toBe(id)
+      expect(book.all()).toHaveLength(1)
+      expect(reported.filter(({ change }) => change === 'opened')).toHaveLength(1)
+      expect(book.all()[0]?.facts.map((each) => [each.rule, each.key])).toEqual([
+        [rule, attacked.mac],
+        ['upload', attacker.mac],
+      ])
+      expect(book.all()[0]?.facts[1]?.fact).toMatch(
+        /^02:00:00:00:00:66 \(192\.0\.2\.66\) sent .* to 192\.0\.2\.10 /,
+      )
+      const service = 'tcp port 80'
+      expect(book.all()[0]?.contacts).toEqual([{ peer: attacker.address, service, alerts: 22 }])
+      // what is no part of the attack
+      const other = { ...unusual, flow: { ...flow, destinationPort: 443 } }
+      expect(note(621, other)).not.toBe(id)
+      expect(note(622, { ...unusual, device: { mac: '02:00:00:00:00:67', address: '192.0.2.67' } })).not.toBe(
+        id,
+      )
+      expect(note(600 + 2 * 3600, unusual)).not.toBe(id)
+    }
   })
 
   it('keeps flows of devices that learn, with the peer that a fact is about: those before it too', () => {
