@@ -358,7 +358,8 @@ export function createIncidentRate(budget: Pick<BudgetSettings, 'falseAlertsPerD
     },
     report(isAttack: (incident: string) => boolean): IncidentRateReport {
       const attacks = [...incidents].filter(isAttack).length
-      const days = exposureMicros / MICROS_PER_DAY
+      // the first minutes say nothing of a day: a run of less than a day counts as one
+      const days = exposureMicros === 0 ? 0 : Math.max(1, exposureMicros / MICROS_PER_DAY)
       const { low, high } = poissonInterval(opened - attacks)
       return {
         opened,

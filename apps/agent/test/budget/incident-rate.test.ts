@@ -47,6 +47,14 @@ it('time without packets, late packets and a clock that was set back are no time
   expect(unwatched.report(none).perDay).toBe(null)
 })
 
+it('a few minutes of watching are not extrapolated to a day', () => {
+  const rate = createIncidentRate(budget)
+  watch(rate, 0.5, 1)
+  for (let i = 0; i < 3; i++) rate.opened(String(i))
+  expect(rate.report(none).perDay).toBe(3)
+  expect(overBudgetText(rate.report(none))).toBe(null)
+})
+
 it('more incidents than the budget are reported only if that is certain', () => {
   const rate = createIncidentRate(budget)
   watch(rate, 24, 1)
