@@ -100,10 +100,10 @@ function setupCommand(): Command {
     .option('--tell <where>', 'where to report incidents: none, ntfy, or a URL (see below)')
     .option('--password-file <file>', 'a file with the password of the user in the URL')
     .addOption(
-      new Option('--approve <who>', 'who approves a device that is ready: the agent or a person').choices([
-        'auto',
-        'manual',
-      ]),
+      new Option(
+        '--approve <who>',
+        'who starts the alerts of a device when the agent has learned it: the agent itself (auto) or a person (manual)',
+      ).choices(['auto', 'manual']),
     )
     .option('--service', 'install and start the service')
     .option('--no-service', 'do not install or start the service')
@@ -258,7 +258,7 @@ function devicesCommand(): Command {
     'after',
     `
 With "devices:" in its configuration the agent learns each device before it watches it.
-States: learning, ready (for approval), watching, paused.
+States: learning, ready (learned, and waiting for approval), watching, paused.
 
 Examples:
   oddflow-agent devices list -c /etc/oddflow/agent.yaml
@@ -345,6 +345,7 @@ function doctorCommand(): Command {
     .addHelpText(
       'after',
       `
+All options except --try and --format describe the run to check; doctor itself watches nothing.
 The exit code is 1 if something is missing, or with --try if an output did not accept the test incident. --try writes
 nothing to the EVE file.
 

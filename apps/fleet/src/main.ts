@@ -232,7 +232,10 @@ function enrollCommand(): Command {
     .description('Make the key of a gateway and let it log in.')
     .argument('<gateway>', 'name of the gateway')
     .requiredOption('--folder <folder>', 'folder of oddflow-fleet serve')
-    .requiredOption('--seed <file>', "new file for the secret seed: the agent's seedFile")
+    .requiredOption(
+      '--seed <file>',
+      "new file for the gateway's private key (a NATS seed); the agent's seedFile names it",
+    )
     .option('--group <name>', 'a group; the gateway also accepts models for this group')
     .action((gateway: string, { folder, seed, group }: { folder: string; seed: string; group?: string }) => {
       enroll(folder, gateway, seed, group ?? null)
@@ -307,7 +310,7 @@ function publishCommand(): Command {
     )
     .option(
       '--shadow-minutes <minutes>',
-      'minutes in which the model judges beside the one in use, before it is used',
+      'minutes in which the new model judges without effect beside the one in use, before it replaces it',
       numberIn(0, 10_080),
       60,
     )
@@ -339,7 +342,7 @@ interface RolloutOptions extends ServerOptions, TargetOptions {
 function rolloutCommand(): Command {
   return serverCommand(
     'rollout',
-    'Show the state of the model offered to a gateway or a group, and take the next step.',
+    'Show the state of the model offered to a gateway or a group. With --follow, --to-all or --roll-back, also change it.',
   )
     .option('--gateway <name>', 'the model offered to this gateway')
     .option('--group <name>', 'the model offered to this group')

@@ -45,14 +45,14 @@ function trainCommand(): Command {
   withFlowFlags(withCaptureFlags(withFormat(command, ['text', 'json'])), 'split')
   withFlowMemory(
     command,
-    'memory for open flows (flow-summary; default: 512M), or for the packets of all flows (other feature sets; default: 1G); training stops when it is full',
+    'memory for open flows (flow-summary; default: 512M), or for the packets of all flows (other feature sets; default: 1G); if it is full, train ends with an error',
   )
   return withShortHelp(withSelectionFlags(withDetectorFlags(command)), ESSENTIAL)
     .addHelpText(
       'after',
       `
 ${INPUT_HELP} Several captures are independent: no flow crosses files. Train on two or more.
-If a .csv begins with the header line that extract writes, train reads its service column as names, not as numbers.
+If a .csv begins with the header line that extract writes, train takes the numbers in its service column as names of services.
 
 Examples:
   oddflow train normal.pcap -o camera.oddflow
@@ -86,8 +86,8 @@ function scoreCommand(): Command {
 ${INPUT_HELP} With --format json, each line is one object.
 
 A lower score of a flow is more unusual. With --group, a higher score of a capture or device is more unusual. Feature
-sets that describe single packets (iat-size and others) give no score to a flow of one packet: it is novel unless
-training saw one-packet flows to the same service.
+sets with a value for each packet (iat-size and others) cannot score a flow that has only one packet: such a flow is novel
+unless training saw one-packet flows to the same service.
 
 Examples:
   oddflow score camera.oddflow today.pcap --novel-only --explain
@@ -137,7 +137,7 @@ function updateCommand(): Command {
     .addOption(
       new Option(
         '--method <number>',
-        'when EM runs: 1 after each round of 100 rows, 2 after each batch of rows within a round too (default: 1)',
+        'method 1 runs EM after each round of 100 rows, method 2 also after each batch of rows within a round (default: 1)',
       ).choices(['1', '2']),
     )
     .option(
@@ -153,7 +153,7 @@ function updateCommand(): Command {
     )
     .option(
       '--confirm <inputs>',
-      'learn held rows once similar rows have appeared in this many inputs; inputs without such rows must not outnumber inputs with them (default: never)',
+      'learn held rows once similar rows have appeared in this many inputs, and in at least half of the inputs since (default: do not learn held rows)',
       whole,
     )
     .addOption(
@@ -235,7 +235,7 @@ Examples:
 function replayCommand(): Command {
   const command = new Command('replay')
     .description(
-      'apply the steps of an update to the earlier model again: all steps, to check the update, or only the first --steps, to leave out the later ones',
+      'repeat a recorded update on the model that it started from: all steps, to check it, or only the first --steps, to leave out the later ones',
     )
     .addArgument(new Argument('<model>', 'the model that oddflow update --journal started from'))
     .addArgument(new Argument('<journal>', 'the journal'))

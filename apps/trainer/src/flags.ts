@@ -119,7 +119,7 @@ export function withFlowMemory(command: Command, use: string): Command {
 
 /** Of open flows, which are ended early beyond it. */
 export const OPEN_FLOWS =
-  'memory for open flows; when it is full, the least active flows end early and are counted (default: 32M)'
+  'memory for open flows; when it is full, the least active flows are ended early, and the output says how many (default: 32M)'
 
 const OUTER_VIEW: PacketView = { decapsulation: 'outer', joinFragments: false }
 

@@ -152,7 +152,7 @@ export const SHARED_OPTIONS = {
   /** Without it the score is the paper's. */
   supportGuard: flag(true, {
     group: 'Embedding',
-    help: 'make a row far from every landmark novel',
+    help: 'a row that is far from every landmark is always novel',
     off: 'score as the paper does, without a guard',
     older: { field: 'parameters.supportGuard', value: false },
   }),

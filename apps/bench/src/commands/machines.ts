@@ -128,7 +128,7 @@ function withWork(command: Command): Command {
     ),
   ).option(
     '--refit-rows <count>',
-    'rows to fit on both machines, to compare the bytes of the models; 0: fit nothing',
+    'rows to fit on both machines, to check that the models are identical byte for byte; 0: fit nothing',
     whole(0, 1_000_000),
     300,
   )

@@ -227,7 +227,7 @@ export const attacks = defineStudy<unknown, AttackFigures>({
   name: 'attacks',
   title: "The lab's attacks and the capture pairs",
   description:
-    "which of the lab's attacks the default model finds and how soon, and what it finds in the pairs of data/pairs",
+    "which of the lab's attacks the default model finds and how soon, and what it finds in pairs of a normal and a novel capture (data/pairs)",
   figures,
   async run({ data }, tell) {
     const recipe = variantNamed(DEFAULT_VARIANT)

@@ -484,13 +484,13 @@ export const incidents: Study = {
       .addArgument(new Argument('<scene>', 'what the agent reads').choices(Object.keys(SCENES)))
       .argument(
         '[name]',
-        'run only this part of the scene; for lab and answers the name of an attack or situation, for learning 240 or 900, for dns a row of its table, and for the others a device',
+        'run only this part of the scene; for lab and answers the name of a row of the table, for learning 240 or 900, for dns a row of its table, and for the others a device',
       )
       .addHelpText(
         'after',
         `
 Scenes:
-  lab       attacks of the traffic lab and situations made from them, each in real time
+  lab       attacks of the traffic lab, a new device, a taken address, and normal traffic alone, each in real time
   answers   each attack of the lab again, after its incidents were answered "normal"
   learning  a device scans (240 or 900 connections) while the agent still learns it, and the answer is "attack": does its first model flag the scan?
   dns       number and length of the names in DNS queries (data/week, data/watch, and the lab's DNS tunnel)

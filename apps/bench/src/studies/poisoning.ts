@@ -334,7 +334,8 @@ Tried and not taken: learning novel flows a day late, and of a burst of 5 or mor
 export const poisoning = defineStudy<AgentOptions, PoisoningFigures>({
   name: 'poisoning',
   title: 'Slow poisoning',
-  description: 'what the agent learns from traffic that grows slowly towards an attack (data/week; an hour)',
+  description:
+    'what the agent learns from traffic that grows slowly towards an attack (data/week; takes about an hour)',
   configure: withAgent,
   figures,
   run: ({ data, ...options }, tell) =>
