@@ -14,8 +14,8 @@ const [TCP, UDP] = [6, 17]
 /**
  * RequestFloods: requests to one service of a device that become no connection.
  *
- * A request is a TCP SYN, or the first UDP packet between two ends. It is taken back when TCP data or a FIN passes between the two ends,
- * or when the service answers by UDP. A client has one open request for each of its ports, however often it sends it, and one for all
+ * A request is a TCP SYN, or the first UDP packet between two ends. It is taken back when the service sends TCP data or a FIN, or answers
+ * by UDP; what the client sends may be forged like its SYN. A client has one open request for each of its ports, however often it sends it, and one for all
  * that the service refuses (RST): clients try again while a server restarts.
  */
 
@@ -87,11 +87,8 @@ export class RequestFloods {
       if (protocol === UDP) this.#noteUdp(of, i, source, destination)
       else if (isRequest) this.#noteRequest(of, i, source, destination)
       else if (isRefusal) this.#noteRefusal(of, i, destination, source)
-      else {
-        // most packets are of services without a request
-        if (places[destination & (PLACES - 1)] !== 0) this.#takeBack(source, destination)
-        if (places[source & (PLACES - 1)] !== 0) this.#takeBack(destination, source)
-      }
+      // most packets are of services without a request
+      else if (places[source & (PLACES - 1)] !== 0) this.#takeBack(destination, source)
     }
   }
 

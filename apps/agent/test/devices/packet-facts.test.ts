@@ -112,7 +112,7 @@ describe('a flood of requests', () => {
     const opened = (count: number, everyMicros: number, answerMicros: number) =>
       each(count, (i) => {
         const syn = request(i, SYN, everyMicros * i)
-        return [syn, { ...syn, flags: PSH_ACK, payload: 100, at: syn.at + answerMicros }]
+        return [syn, back({ ...syn, at: syn.at + answerMicros }, { flags: PSH_ACK, payload: 100 })]
       }).sort((a, b) => a.at - b.at)
     expect(toldOf(opened(700, 50, 40_000))).toEqual([])
     expect(toldOf(opened(8000, 1000, 900_000))).toEqual([])
@@ -136,7 +136,7 @@ describe('a flood of requests', () => {
   it('is the same in batches of every size', () => {
     const packets = each(700, (i) => {
       const syn = request(i, SYN)
-      return i % 7 === 0 ? [syn, { ...syn, flags: PSH_ACK, payload: 9 }] : [syn]
+      return i % 7 === 0 ? [syn, back(syn, { flags: PSH_ACK, payload: 9 })] : [syn]
     })
     const whole = toldOf(packets, packets.length)
     expect(whole).toHaveLength(1)
@@ -154,7 +154,7 @@ describe('a flood of requests', () => {
     const tcp = (flags: number, payload: number) =>
       each(3000, (i) => {
         const syn = request(i, SYN)
-        return [syn, back(syn, { flags: SYN_ACK }), { ...syn, flags: ACK }, { ...syn, flags, payload }]
+        return [syn, back(syn, { flags: SYN_ACK }), { ...syn, flags: ACK }, back(syn, { flags, payload })]
       })
     expect(toldOf(tcp(PSH_ACK, 100))).toEqual([])
     expect(toldOf(tcp(FIN_ACK, 0))).toEqual([])
@@ -162,6 +162,11 @@ describe('a flood of requests', () => {
     // a device that asks many peers from one port, and what they answer
     const asked = each(3000, (i) => [back(request(i), {}), request(i), request(i)])
     expect(toldOf(asked)).toEqual([])
+    // data and a FIN of the client may be forged as its SYN is
+    for (const flags of [PSH_ACK, FIN_ACK]) {
+      const forged = each(3000, (i) => [request(i, SYN), { ...request(i, flags), payload: 9 }])
+      expect(toldOf(forged)).not.toEqual([])
+    }
     // a handshake alone is no connection
     expect(toldOf(tcp(ACK, 0))).not.toEqual([])
   })
