@@ -153,7 +153,7 @@ function updateCommand(): Command {
     )
     .option(
       '--confirm <inputs>',
-      'learn held rows once similar rows have appeared in this many inputs, and in at least half of the inputs since (default: do not learn held rows)',
+      'learn held rows once similar rows have appeared in this many inputs, and in at least half of all inputs since the first of them (default: do not learn held rows)',
       whole,
     )
     .addOption(

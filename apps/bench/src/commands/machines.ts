@@ -40,7 +40,11 @@ export function machinesCommand(): Command {
     .description('test the models of trials on other machines: over ssh, emulated, or with a memory limit')
     .requiredOption('--targets <file>', 'the machines, in YAML or JSON')
     .option('--only <names>', 'only these targets, separated by commas', names)
-    .option('--readings <file>', 'file for the measurements of the targets', READINGS)
+    .option(
+      '--readings <file>',
+      'file for all that the other machines print: times, memory, digests',
+      READINGS,
+    )
     .addHelpText(
       'after',
       `
@@ -99,10 +103,14 @@ export function mergeCommand(): Command {
     .argument('<files...>', 'files with its output')
     .option(
       '--trials <file>',
-      'file of the trials of the machine that made the bundle; timed results are added to it',
+      'file of the trials of the machine that made the bundle; a trial with its times on the other machine is added for each',
       TRIALS,
     )
-    .option('--readings <file>', 'file for the measurements of other machines', READINGS)
+    .option(
+      '--readings <file>',
+      'file for all that the other machines print: times, memory, digests',
+      READINGS,
+    )
     .addHelpText('after', '\nExample:\n  oddflow-bench merge rspi.jsonl nano.jsonl')
     .action((files, options) => {
       process.exitCode = merge(files, options)
@@ -114,7 +122,7 @@ function withWork(command: Command): Command {
   withData(command)
     .option(
       '--trials <file>',
-      'file of the trials that were run on this machine; results from the other machines are added to this file',
+      'file of the trials that were run on this machine; a trial with its times on the other machine is added for each',
       TRIALS,
     )
     .option('--datasets <names>', 'only the trials of these data sets, separated by commas', names)

@@ -75,7 +75,7 @@ export function withRepeats(command: Command, repeats: number): Command {
   return withSeed(
     command.option(
       '--repeats <count>',
-      'number of training repeats, at most as many as the data set has',
+      'how many repeats to run, each with other training rows of the data set; at most as many as it has',
       whole(1, 1000),
       repeats,
     ),

@@ -375,7 +375,7 @@ export const embeddings = defineStudy<EmbeddingOptions, EmbeddingFigures>({
   configure: (command) =>
     command.option(
       '--draws <count>',
-      'draws of landmarks and sketch for Cluster in Cluster',
+      'how many times to draw landmarks and sketch for the artificial data set',
       whole(1, 1000),
       20,
     ),

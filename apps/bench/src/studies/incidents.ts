@@ -484,7 +484,7 @@ export const incidents: Study = {
       .addArgument(new Argument('<scene>', 'what the agent reads').choices(Object.keys(SCENES)))
       .argument(
         '[name]',
-        'run only this part of the scene; for lab and answers the name of a row of the table, for learning 240 or 900, for dns a row of its table, and for the others a device',
+        'run only this row of the table that the scene prints, such as scan (lab) or the name of a device (week)',
       )
       .addHelpText(
         'after',
@@ -493,7 +493,7 @@ Scenes:
   lab       attacks of the traffic lab, a new device, a taken address, and normal traffic alone, each in real time
   answers   each attack of the lab again, after its incidents were answered "normal"
   learning  a device scans (240 or 900 connections) while the agent still learns it, and the answer is "attack": does its first model flag the scan?
-  dns       number and length of the names in DNS queries (data/week, data/watch, and the lab's DNS tunnel)
+  dns       how many names devices ask DNS for, and how long they are: in normal traffic (data/week, data/watch) and in the lab's DNS tunnel
   week      a week of each device (data/week)
   hours     false incidents about unusual hours: a device's week five times in a row, the last three times with its days moved to other weekdays
   watch     the later half of each device's captures, after a model of the earlier half (data/watch)
