@@ -52,7 +52,7 @@ function trainCommand(): Command {
       'after',
       `
 ${INPUT_HELP} Several captures are independent: no flow crosses files. Train on two or more.
-If a .csv begins with the header line that extract writes, train takes the numbers in its service column as names of services.
+If a .csv begins with the header line that extract writes, train treats its service column as categories: a number there stands for a service.
 
 Examples:
   oddflow train normal.pcap -o camera.oddflow
@@ -153,7 +153,7 @@ function updateCommand(): Command {
     )
     .option(
       '--confirm <inputs>',
-      'learn held rows once similar rows have appeared in this many inputs, and in at least half of all inputs since the first of them (default: do not learn held rows)',
+      'learn held rows once similar rows have appeared in this many inputs, and in at least half of the inputs since the first such input (default: do not learn held rows)',
       whole,
     )
     .addOption(
@@ -165,12 +165,12 @@ function updateCommand(): Command {
     .option('--no-guard', 'accept every round without checking it')
     .option(
       '--shadow-agrees',
-      'learn only rows that are also normal to the model from before its first update',
+      'learn only rows that the original model, as it was before all updates, finds normal too',
     )
     .option('--defaults', 'use the defaults instead of the options of earlier updates')
     .option(
       '--known-novel <rows>',
-      'a file of feature rows that must stay novel; the guard checks them, and rows that it generates itself',
+      'a file of feature rows that must stay novel; without it, the guard checks only rows that it generates',
     )
     .option('--journal <file>', 'write every step to a new file, for oddflow replay')
     .option(

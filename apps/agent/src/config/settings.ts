@@ -170,7 +170,9 @@ export const ConfigSchema = v.strictObject({
         100,
       ),
       shadowAgrees: v.optional(
-        flag('Learn only rows that are also normal to the model from before its first update (true).'),
+        flag(
+          'Learn only rows that the original model, as it was before all updates, finds normal too (true).',
+        ),
         true,
       ),
     }),

@@ -103,7 +103,7 @@ export function mergeCommand(): Command {
     .argument('<files...>', 'files with its output')
     .option(
       '--trials <file>',
-      'file of the trials of the machine that made the bundle; a trial with its times on the other machine is added for each',
+      'file of the trials of the machine that made the bundle; for each of them, a copy with the times on the other machine is added to the file',
       TRIALS,
     )
     .option(
@@ -122,7 +122,7 @@ function withWork(command: Command): Command {
   withData(command)
     .option(
       '--trials <file>',
-      'file of the trials that were run on this machine; a trial with its times on the other machine is added for each',
+      'file of the trials of this machine, whose models the other machines test; their times are added to the file',
       TRIALS,
     )
     .option('--datasets <names>', 'only the trials of these data sets, separated by commas', names)

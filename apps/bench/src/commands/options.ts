@@ -75,7 +75,7 @@ export function withRepeats(command: Command, repeats: number): Command {
   return withSeed(
     command.option(
       '--repeats <count>',
-      'how many repeats to run, each with other training rows of the data set; at most as many as it has',
+      'how many repeats to run; each trains on different rows, and a data set has rows for a fixed number of repeats',
       whole(1, 1000),
       repeats,
     ),

@@ -371,11 +371,11 @@ export const embeddings = defineStudy<EmbeddingOptions, EmbeddingFigures>({
   name: 'embeddings',
   title: 'Embeddings as pictures',
   description:
-    "draw two of the paper's figures again: an artificial data set before and after its embedding, and mixtures of embedded rows (data/paper)",
+    "plot two of the paper's figures again: an artificial data set before and after its embedding, and mixtures of embedded rows (data/paper)",
   configure: (command) =>
     command.option(
       '--draws <count>',
-      'how many times to draw landmarks and sketch for the artificial data set',
+      'number of random choices of landmarks, for the artificial data set',
       whole(1, 1000),
       20,
     ),

@@ -426,7 +426,7 @@ export const learningDrift = defineStudy<SeedOptions, DriftFigures>({
   name: 'learning-drift',
   title: 'Learning on: drift',
   description:
-    'mixtures that learn online while traffic changes, and the effect of novelties (data/paper, data/pairs)',
+    'mixtures that learn online while normal traffic changes, and while novel rows come with it (data/paper, data/pairs)',
   configure: withLearningSeeds,
   figures,
   async run({ data, seeds }, tell) {
