@@ -304,7 +304,9 @@ function incidentsCommand(): Command {
     .action(async (options) => (await import('./commands/incidents.js')).listIncidents(options))
   incidents
     .command('show <id>')
-    .description('print the facts and contacts of one incident; the first digits of its id are enough')
+    .description(
+      'print the facts of one incident, and the addresses that its device talked to; the first digits of its id are enough',
+    )
     .action(async (id, options) => (await import('./commands/incidents.js')).showIncident(id, options))
   incidents
     .command('answer')

@@ -122,7 +122,7 @@ function withWork(command: Command): Command {
   withData(command)
     .option(
       '--trials <file>',
-      'file of the trials of this machine, whose models the other machines test; their times are added to the file',
+      'file of the trials of this machine, whose models run on the other machines; the commands machines and merge add the times measured there',
       TRIALS,
     )
     .option('--datasets <names>', 'only the trials of these data sets, separated by commas', names)

@@ -75,7 +75,7 @@ export function withRepeats(command: Command, repeats: number): Command {
   return withSeed(
     command.option(
       '--repeats <count>',
-      'how many repeats to run; each trains on different rows, and a data set has rows for a fixed number of repeats',
+      'how many repeats to run, each on different training rows; at most as many as the data set has training rows for',
       whole(1, 1000),
       repeats,
     ),

@@ -138,7 +138,11 @@ export function tablesCommand(): Command {
     .option('--trials <files>', 'files of trials, separated by commas; several machines are merged', names, [
       TRIALS,
     ])
-    .option('--results <dir>', 'folder with machines.jsonl and sweep-*.jsonl, for their pages', RESULTS)
+    .option(
+      '--results <dir>',
+      'folder from which machines.jsonl and sweep-*.jsonl are read; each becomes a page in --out',
+      RESULTS,
+    )
     .option('--out <dir>', 'folder for paper-tables.md, .tex, .csv and the other pages', RESULTS)
     .addHelpText(
       'after',
