@@ -33,7 +33,7 @@ Examples:
   oddflow-bench reproduce --tuning none --datasets unb-rows,ctu-rows --detectors oc-kjl-qs,oc-nystrom-qs
   oddflow-bench tables
 
-The data are in --data (default: data/paper in the folder that the environment variable ODDFLOW_SHARED names, or in ../shared).
+The data sets are in data below the folder that the environment variable ODDFLOW_SHARED names, or below ../shared.
 Exit codes: 0 done, 1 the data is unusable or a trial failed, 2 the command line was wrong.`,
     )
   const data = dataCommand()

@@ -314,7 +314,10 @@ function publishCommand(): Command {
       numberIn(0, 10_080),
       60,
     )
-    .option('--new-key', 'accept a key other than that of the current offer')
+    .option(
+      '--new-key',
+      'allow a --key that did not sign the current offer; without this option, publish refuses it',
+    )
     .action(async (model: string, options: ServerOptions & PublishOptions) => {
       await withArchive(options, async (archive) => {
         await prepareModels(archive)

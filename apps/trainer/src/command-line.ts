@@ -153,7 +153,7 @@ function updateCommand(): Command {
     )
     .option(
       '--confirm <inputs>',
-      'learn held rows when rows like them have come in this many inputs, and in at least half of all inputs from the first one with such a row on (default: never learn held rows)',
+      'learn held rows once similar rows have come in this many inputs, without long gaps (default: never learn held rows)',
       whole,
     )
     .addOption(

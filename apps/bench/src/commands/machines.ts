@@ -122,7 +122,7 @@ function withWork(command: Command): Command {
   withData(command)
     .option(
       '--trials <file>',
-      'file of the trials of this machine, whose models run on the other machines; the commands machines and merge add the times measured there',
+      'file of trials that ran on this machine; their models are tested on the other machines, and machines and merge add the times to this file',
       TRIALS,
     )
     .option('--datasets <names>', 'only the trials of these data sets, separated by commas', names)

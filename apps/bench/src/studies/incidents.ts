@@ -490,7 +490,7 @@ export const incidents: Study = {
         'after',
         `
 Scenes:
-  lab       attacks of the traffic lab, a new device, a taken address, and normal traffic alone, each in real time
+  lab       attacks of the traffic lab, a new device, a device that takes another one's address, and normal traffic alone, each in real time
   answers   each attack of the lab again, after its incidents were answered "normal"
   learning  a device scans (240 or 900 connections) while the agent still learns it, and the answer is "attack": does its first model flag the scan?
   dns       how many names devices ask DNS for, and how long they are: in normal traffic (data/week, data/watch) and in the lab's DNS tunnel
