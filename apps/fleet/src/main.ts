@@ -234,7 +234,7 @@ function enrollCommand(): Command {
     .requiredOption('--folder <folder>', 'folder of oddflow-fleet serve')
     .requiredOption(
       '--seed <file>',
-      "new file for the gateway's private key (a NATS seed); the agent's seedFile names it",
+      "file to write the gateway's private key to (a NATS seed); give it to the agent as seedFile",
     )
     .option('--group <name>', 'a group; the gateway also accepts models for this group')
     .action((gateway: string, { folder, seed, group }: { folder: string; seed: string; group?: string }) => {

@@ -153,7 +153,7 @@ function updateCommand(): Command {
     )
     .option(
       '--confirm <inputs>',
-      'learn held rows once similar rows have come in this many inputs, without long gaps (default: never learn held rows)',
+      'learn held rows once this many inputs had similar rows, and at least half of the inputs since the first of them (default: never learn held rows)',
       whole,
     )
     .addOption(
@@ -235,7 +235,7 @@ Examples:
 function replayCommand(): Command {
   const command = new Command('replay')
     .description(
-      'repeat a recorded update on the model that it started from: all steps, to check it, or only the first --steps, to leave out the later ones',
+      'repeat a recorded update on the model that it started from: all of it, to check it, or only its first steps, to undo the later ones',
     )
     .addArgument(new Argument('<model>', 'the model that oddflow update --journal started from'))
     .addArgument(new Argument('<journal>', 'the journal'))

@@ -122,7 +122,7 @@ function withWork(command: Command): Command {
   withData(command)
     .option(
       '--trials <file>',
-      'file of trials that ran on this machine; their models are tested on the other machines, and machines and merge add the times to this file',
+      'file of trials that ran on this machine; their models are tested on other machines, whose times are then added to this file',
       TRIALS,
     )
     .option('--datasets <names>', 'only the trials of these data sets, separated by commas', names)
