@@ -232,10 +232,7 @@ function enrollCommand(): Command {
     .description('Make the key of a gateway and let it log in.')
     .argument('<gateway>', 'name of the gateway')
     .requiredOption('--folder <folder>', 'folder of oddflow-fleet serve')
-    .requiredOption(
-      '--seed <file>',
-      "file to write the gateway's private key to (a NATS seed); give it to the agent as seedFile",
-    )
+    .requiredOption('--seed <file>', "new file for the gateway's private key (a NATS seed)")
     .option('--group <name>', 'a group; the gateway also accepts models for this group')
     .action((gateway: string, { folder, seed, group }: { folder: string; seed: string; group?: string }) => {
       enroll(folder, gateway, seed, group ?? null)

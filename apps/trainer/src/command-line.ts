@@ -153,7 +153,7 @@ function updateCommand(): Command {
     )
     .option(
       '--confirm <inputs>',
-      'learn held rows once this many inputs had similar rows, and at least half of the inputs since the first of them (default: never learn held rows)',
+      'learn held rows once similar rows were in this many inputs (default: never)',
       whole,
     )
     .addOption(
@@ -162,16 +162,16 @@ function updateCommand(): Command {
         'what to do with the landmarks when a new component is learned (default: grow)',
       ).choices(['keep', 'grow', 'replace']),
     )
-    .option('--no-guard', 'accept every round without checking it')
+    .option(
+      '--no-guard',
+      'keep every round of learning, even if rows that must stay novel would become normal',
+    )
     .option(
       '--shadow-agrees',
       'learn only rows that the original model, as it was before all updates, finds normal too',
     )
     .option('--defaults', 'use the defaults instead of the options of earlier updates')
-    .option(
-      '--known-novel <rows>',
-      'a file of feature rows that must stay novel; without it, the guard checks only rows that it generates',
-    )
+    .option('--known-novel <rows>', 'a file of feature rows that must stay novel')
     .option('--journal <file>', 'write every step to a new file, for oddflow replay')
     .option(
       '--seed <number>',
@@ -234,9 +234,7 @@ Examples:
 
 function replayCommand(): Command {
   const command = new Command('replay')
-    .description(
-      'repeat a recorded update on the model that it started from: all of it, to check it, or only its first steps, to undo the later ones',
-    )
+    .description('repeat the steps of an update from its journal')
     .addArgument(new Argument('<model>', 'the model that oddflow update --journal started from'))
     .addArgument(new Argument('<journal>', 'the journal'))
     .requiredOption('-o, --output <model>', 'the model file to write')

@@ -101,11 +101,7 @@ export function mergeCommand(): Command {
   return new Command('merge')
     .description('merge what the program of a bundle printed on another machine')
     .argument('<files...>', 'files with its output')
-    .option(
-      '--trials <file>',
-      'file of the trials of the machine that made the bundle; for each of them, a copy with the times on the other machine is added to the file',
-      TRIALS,
-    )
+    .option('--trials <file>', 'file of trials, to which the times are added', TRIALS)
     .option(
       '--readings <file>',
       'file for all that the other machines print: times, memory, digests',
@@ -120,11 +116,7 @@ export function mergeCommand(): Command {
 /** Which models of which trials. */
 function withWork(command: Command): Command {
   withData(command)
-    .option(
-      '--trials <file>',
-      'file of trials that ran on this machine; their models are tested on other machines, whose times are then added to this file',
-      TRIALS,
-    )
+    .option('--trials <file>', 'file of trials', TRIALS)
     .option('--datasets <names>', 'only the trials of these data sets, separated by commas', names)
     .option('--detectors <names>', 'only the trials of these detectors, separated by commas', names)
   return withTestRuns(

@@ -75,7 +75,7 @@ export function withRepeats(command: Command, repeats: number): Command {
   return withSeed(
     command.option(
       '--repeats <count>',
-      'how many repeats to run, each on different training rows; at most as many as the data set has training rows for',
+      'number of repeats, each on different training rows',
       whole(1, 1000),
       repeats,
     ),

@@ -68,11 +68,7 @@ export function peersCommand(): Command {
       names,
     )
   return withTestRuns(withRepeats(withTuning(command), 3))
-    .option(
-      '--trials <file>',
-      "for svm: file of trials; peers first reproduces the AUC of each OCSVM trial, then gives the trial's bandwidth to the other programs",
-      TRIALS,
-    )
+    .option('--trials <file>', 'for svm: file of trials, whose bandwidths are used', TRIALS)
     .option('--dataset <name>', 'for speed: the data set to train on and score', 'ctu-rows')
     .option('--rounds <count>', 'for speed: number of turns for each program', whole(1, 1000), 9)
     .option('--out <dir>', 'folder for peers.jsonl and peers-speed.jsonl', RESULTS)
