@@ -83,12 +83,14 @@ export class RequestFloods {
       if (Number.isNaN(atMicros)) continue
       if (atMicros >= this.#dueMicros) this.#confirm(atMicros)
       const source = endpointHash(of.sourceAddress, 4 * i, of.sourcePort[i], protocol)
+      const isAnswer = protocol === TCP && !isRequest && !isRefusal
+      // most packets are of services without a request
+      if (isAnswer && places[source & (PLACES - 1)] === 0) continue
       const destination = endpointHash(of.destinationAddress, 4 * i, of.destinationPort[i], protocol)
       if (protocol === UDP) this.#noteUdp(of, i, source, destination)
       else if (isRequest) this.#noteRequest(of, i, source, destination)
       else if (isRefusal) this.#noteRefusal(of, i, destination, source)
-      // most packets are of services without a request
-      else if (places[source & (PLACES - 1)] !== 0) this.#takeBack(destination, source)
+      else this.#takeBack(destination, source)
     }
   }
 
