@@ -19,7 +19,7 @@ const [TCP, UDP] = [6, 17]
  * that the service refuses (RST): clients try again while a server restarts.
  */
 
-/** Looked at when so many requests are open within the window, and at each four times that number. */
+/** Checked when this number of requests is open within the window, and at each four times that number. */
 const FLOOD = 512
 /** A flood is reported if they are still open after this time: many honest clients may connect within milliseconds. */
 const CONFIRM_MICROS = 1_000_000

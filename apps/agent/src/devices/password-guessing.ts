@@ -15,7 +15,7 @@ const WINDOW_MICROS = 10 * MINUTE
 /** Connections to a login service; MANY while all peers are new. */
 const GUESSES = 5
 const MANY_GUESSES = 24
-/** Minutes of the window, each with so many connections to a web service. */
+/** Minutes of the window, each with this number of connections to a web service. */
 const WEB_MINUTES = 5
 const WEB_GUESSES_PER_MINUTE = 60
 const LOUDER = 4
