@@ -31,6 +31,8 @@ const MAXIMUM_SERVICES = 512
 const MAXIMUM_OF_SERVICE = 8192
 const MAXIMUM_REQUESTS = 32_768
 const [FIN, SYN, RST, ACK] = [1, 2, 4, 16]
+/** A flood names its most frequent sender if that one leads by this share of the requests. */
+const ONE_SENDER_SHARE = 0.9
 /** Powers of two: places for services that have requests, and for the latest pairs of ends by UDP. */
 const PLACES = 4096
 const PAIRS = 8192
@@ -40,6 +42,9 @@ interface Service {
   readonly windowMicros: number
   /** By the hash of the client's end: whole microseconds from beganMicros to the request. */
   readonly open: Map<number, number>
+  /** The most frequent sender of requests, four words, and by how many more they are than all others (Boyer and Moore's vote). */
+  sender: Uint32Array
+  lead: number
   next: number
   /** Of the request that reached `next`; null unless a flood waits for its confirmation. */
   reached: FlowRecord | null
@@ -124,7 +129,9 @@ export class RequestFloods {
     if (service === undefined) {
       if (!this.#isToHost(packets, i)) return
       const windowMicros = packets.protocol[i] === UDP ? UDP_WINDOW_MICROS : WINDOW_MICROS
-      service = { beganMicros: atMicros, windowMicros, open: new Map(), next: FLOOD, reached: null }
+      const sender = packets.sourceAddress.slice(4 * i, 4 * i + 4)
+      const open = new Map<number, number>()
+      service = { beganMicros: atMicros, windowMicros, open, sender, lead: 0, next: FLOOD, reached: null }
       this.#services.set(key, service)
       this.#places[key & (PLACES - 1)]++
     }
@@ -133,6 +140,7 @@ export class RequestFloods {
       this.#makeRoom(key, atMicros)
       open.set(client, Math.floor(atMicros - beganMicros))
       this.#requests++
+      voteForSender(service, packets, i)
     }
     if (open.size < service.next || service.reached !== null) return
     service.reached = recordOfPacket(packets, i)
@@ -205,11 +213,22 @@ export class RequestFloods {
   #tell(service: Service, record: FlowRecord, count: number): void {
     while (service.next <= count) service.next *= LOUDER
     service.reached = null
-    const responder = formatAddress(record.responderAddress, 0, record.ipVersion)
-    const what = `${count} requests (${protocolName(record.protocol)} port ${record.responderPort})`
-    const span = spanText(record.startMicros - service.beganMicros)
-    this.#onFlood(record, `${responder} received ${what} in ${span} that did not become connections`)
+    const { ipVersion, protocol, responderAddress, responderPort, startMicros } = record
+    const responder = formatAddress(responderAddress, 0, ipVersion)
+    const what = `${count} requests (${protocolName(protocol)} port ${responderPort})`
+    const isOfOne = service.lead >= ONE_SENDER_SHARE * service.open.size
+    const by = isOfOne ? ` from ${formatAddress(service.sender, 0, ipVersion)}` : ''
+    const span = spanText(startMicros - service.beganMicros)
+    this.#onFlood(record, `${responder} received ${what}${by} in ${span} that did not become connections`)
   }
+}
+
+function voteForSender(service: Service, { sourceAddress }: PacketBatch, i: number): void {
+  const isSame = service.sender.every((word, w) => word === sourceAddress[4 * i + w])
+  service.lead += isSame ? 1 : -1
+  if (service.lead >= 0) return
+  service.sender = sourceAddress.slice(4 * i, 4 * i + 4)
+  service.lead = 1
 }
 
 function isServiceOver({ beganMicros, windowMicros, reached }: Service, atMicros: number): boolean {

@@ -89,6 +89,20 @@ describe('a flood of requests', () => {
     }
   })
 
+  it('names its sender where nearly all requests have one', () => {
+    const by = (others: number): string[] =>
+      toldOf(
+        each(600, (i) => [{ ...request(i, SYN), from: [i < others ? CLIENT + i : CAMERA + 1, 1024 + i] }]),
+      )
+    for (const others of [0, 20])
+      expect(by(others)).toEqual([
+        '192.168.0.23 received 512 requests (tcp port 80) from 192.168.0.24 in 1 s that did not become connections',
+      ])
+    expect(by(100)).toEqual([
+      '192.168.0.23 received 512 requests (tcp port 80) in 1 s that did not become connections',
+    ])
+  })
+
   it('is one where the device answers the handshake, and sends its answer again', () => {
     const answered = each(600, (i) => {
       const syn = request(i, SYN)
