@@ -5,7 +5,7 @@
 import { FormatError } from '@oddflow/core'
 import { jsonLine, printable, UsageError } from '@oddflow/program'
 import { eveTime } from '../alerts/eve.js'
-import { askFurther } from '../devices/control-socket.js'
+import { askAgent } from '../devices/control-socket.js'
 import { decodePeerNames, type PeerNames, peerNamesPathIn, withPeerNames } from '../devices/peer-names.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { lookAtState, lookAtTwice } from '../files/state-file.js'
@@ -100,7 +100,7 @@ export async function answerIncident(id: string, answer: string, options: Answer
   const state = await stateOf(options)
   const incident = await oneIncident(state, id)
   const asked = { incident: incident.id, answer, ...(hours === undefined ? {} : { hours }) }
-  const answered = await askFurther(state, '/incidents', asked)
+  const answered = await askAgent(state, '/incidents', asked)
   if (answered === null)
     throw new UsageError(`${state}: no agent that keeps incidents runs here; start it, then answer`)
   const { said } = answered as { said: readonly string[] }

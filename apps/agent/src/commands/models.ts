@@ -3,7 +3,7 @@
  * state folder.
  */
 import { OddFlowError } from '@oddflow/core'
-import { askFurther } from '../devices/control-socket.js'
+import { askAgent } from '../devices/control-socket.js'
 import type { Device } from '../devices/device.js'
 import { lookAtKnownDevices } from '../devices/device-table.js'
 import { nodeFileSystem } from '../files/file-system.js'
@@ -42,7 +42,7 @@ export async function listModels({
   ...options
 }: StateOptions & { readonly format: ListFormat }): Promise<void> {
   const state = await stateOf(options)
-  const answer = (await askFurther(state, '/models')) as { owners: ScopeReport[] } | null
+  const answer = (await askAgent(state, '/models')) as { owners: ScopeReport[] } | null
   const kept = async (): Promise<ScopeReport[]> =>
     keptReports(state, await lookAtKnownDevices(nodeFileSystem, state, standardErrorLog))
   const owners = answer?.owners ?? (await kept())
@@ -73,7 +73,7 @@ export async function rollbackModels(given: readonly string[], options: StateOpt
   const state = await stateOf(options)
   const names = given.map(keyOf)
   const ask = async () =>
-    (await askFurther(state, '/models', { rollback: names })) as { results: RollbackResult[] } | null
+    (await askAgent(state, '/models', { rollback: names })) as { results: RollbackResult[] } | null
   const { results } = await askOrAct(state, ask, async () => ({ results: await rollbackKept(state, names) }))
   printResults(results, ({ owner }) => `${owner}: the previous model is active`)
 }

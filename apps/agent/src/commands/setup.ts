@@ -27,7 +27,7 @@ import { FileError, fileError, printable, UsageError } from '@oddflow/program'
 import { stringify } from 'yaml'
 import { parseConfig } from '../config/read-config.js'
 import { interfaceText, isInterfaceName, settingsFrom } from '../config/settings-from.js'
-import { askFurther, ControlError } from '../devices/control-socket.js'
+import { askAgent, ControlError } from '../devices/control-socket.js'
 import { userId } from '../files/rights.js'
 import { PACKAGE_FOLDER } from '../version.js'
 import { interfaceNames } from './doctor.js'
@@ -382,7 +382,7 @@ async function sayLink(options: SetupOptions, config: string, isStarted: boolean
 
 /** null if no agent with a dashboard runs. */
 async function dashboardLinkOf(state: string): Promise<string | null> {
-  const answer = (await askFurther(state, '/dashboard')) as { link: string } | null
+  const answer = (await askAgent(state, '/dashboard')) as { link: string } | null
   return answer?.link ?? null
 }
 

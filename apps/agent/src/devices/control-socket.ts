@@ -8,7 +8,8 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { chmod, lstat, mkdir, readdir, rename, unlink } from 'node:fs/promises'
+import { once } from 'node:events'
+import { chmod, lstat, mkdir, readdir, rename, rm } from 'node:fs/promises'
 import type { IncomingMessage, Server } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -17,32 +18,20 @@ import { ArgumentError, OddFlowError } from '@oddflow/core'
 import { fileError } from '@oddflow/program'
 import { hasCode } from '../files/file-system.js'
 import { asideOf } from '../files/state-file.js'
-import { type Device, type ToldDevice, toldOf } from './device.js'
-import type { DeviceAction, DeviceTable } from './device-table.js'
+import type { ToldDevice } from './device.js'
+import type { DeviceAction } from './device-table.js'
 import type { ActionResult } from './device-watch.js'
 
 export interface ControlSocket {
   /** Handles requests from now on; null: answers that the agent is starting or stopping. */
-  serve(told: ControlAnswers | null): void
+  serve(routes: Routes | null): void
   /** Takes the folder again where the socket was removed or replaced, and says whether it was. Rejects with ControlError where another agent has it by now. */
   renew(): Promise<boolean>
   close(): Promise<void>
 }
 
-export interface ControlAnswers {
-  /** null where devices are not kept. */
-  readonly devices: {
-    readonly table: DeviceTable
-    /** Saves a request, carries it out, and returns the results. */
-    readonly word: (body: unknown) => Promise<ActionResult[]>
-    /** Further facts of a device that the table does not have. */
-    readonly describe?: (device: Device) => object
-  } | null
-  readonly further?: FurtherRoutes
-}
-
-/** What else a running agent can be asked: by path, GET without and POST with a body. */
-export type FurtherRoutes = Readonly<Record<string, (body: unknown) => Promise<unknown>>>
+/** What a running agent can be asked: by path, GET without and POST with a body. */
+export type Routes = Readonly<Record<string, (body?: unknown) => Promise<unknown>>>
 
 export class ControlError extends OddFlowError {
   override readonly name = 'ControlError'
@@ -61,22 +50,17 @@ const ABOUT_TO = 'the agent is starting or stopping; try again'
 export async function openControlSocket(folder: string): Promise<ControlSocket> {
   const refused = refusedPlace(folder)
   if (refused !== null) throw new ControlError('control.path', refused)
-  let told: ControlAnswers | null = null
+  let routes: Routes | null = null
   const path = socketIn(folder)
   const begin = async () => {
-    const server = await controlServer(() => told)
-    const giveUpName = await listenAlone(server, folder)
-    if (giveUpName === null) {
+    const server = await controlServer(() => routes)
+    if (!(await listenAlone(server, folder))) {
       throw new ControlError(
         'control.taken',
         `${folder}: another agent uses this folder; give each its own --state`,
       )
     }
-    return { server, giveUpName, found: await lstat(path).catch(() => null) }
-  }
-  const end = async (server: Server): Promise<void> => {
-    server.closeAllConnections()
-    await new Promise<void>((resolve) => server.close(() => resolve()))
+    return { server, found: await lstat(path).catch(() => null) }
   }
   let own = await begin()
   let renewing: Promise<boolean> | null = null
@@ -89,12 +73,12 @@ export async function openControlSocket(folder: string): Promise<ControlSocket> 
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const before = own.server
     own = await begin()
-    await end(before)
+    await close(before)
     return true
   }
   return {
-    serve(answers) {
-      told = answers
+    serve(next) {
+      routes = next
     },
     renew() {
       renewing ??= renew().finally(() => {
@@ -105,13 +89,13 @@ export async function openControlSocket(folder: string): Promise<ControlSocket> 
     async close() {
       await renewing?.catch(() => undefined)
       // a name that stays is a dead one, as after a kill: the disk may be read-only by now
-      if (await isOwn()) await own.giveUpName().catch(() => undefined)
-      await end(own.server)
+      if (await isOwn()) await rm(path, { force: true }).catch(() => undefined)
+      await close(own.server)
     },
   }
 }
 
-async function controlServer(told: () => ControlAnswers | null): Promise<Server> {
+async function controlServer(routes: () => Routes | null): Promise<Server> {
   const { createServer } = await import('node:http')
   const server = createServer(
     {
@@ -120,15 +104,12 @@ async function controlServer(told: () => ControlAnswers | null): Promise<Server>
       // Node looks whether they have passed every 30 s, if not told otherwise.
       connectionsCheckingInterval: PATIENCE_MILLIS / 5,
     },
-    (message, response) => {
-      const answer = (status: number, value: unknown): void => {
-        response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
-      }
-      answerOf(told(), message).then(
-        ([status, value]) => answer(status, value),
-        (error: unknown) =>
-          answer(statusOf(error), { error: error instanceof Error ? error.message : String(error) }),
-      )
+    async (message, response) => {
+      const [status, value] = await answerOf(routes(), message).catch((error: unknown): Answer => {
+        const text = error instanceof Error ? error.message : String(error)
+        return [statusOf(error), { error: text }]
+      })
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
     },
   )
   server.maxConnections = MAXIMUM_CONNECTIONS
@@ -136,24 +117,17 @@ async function controlServer(told: () => ControlAnswers | null): Promise<Server>
   return server
 }
 
-async function answerOf(told: ControlAnswers | null, message: IncomingMessage): Promise<[number, unknown]> {
+type Answer = [status: number, value: unknown]
+
+async function answerOf(routes: Routes | null, message: IncomingMessage): Promise<Answer> {
   const { url = '/', method } = message
-  if (told === null) return [503, { error: ABOUT_TO }]
-  const further = told.further ?? {}
-  if (Object.hasOwn(further, url)) {
-    if (method !== 'POST') return [200, await further[url](null)]
-    const body = await readBody(message)
-    message.socket.setTimeout(WORK_MILLIS)
-    return [200, await further[url](body)]
-  }
-  const { devices } = told
-  if (url !== '/devices' || devices === null) return [404, { error: 'unknown request' }]
-  if (method === 'GET') {
-    const { table, describe = () => ({}) } = devices
-    return [200, { devices: [...table.all()].map((device) => ({ ...toldOf(device), ...describe(device) })) }]
-  }
+  if (routes === null) return [503, { error: ABOUT_TO }]
+  if (!Object.hasOwn(routes, url)) return [404, { error: 'unknown request' }]
+  if (method === 'GET') return [200, await routes[url]()]
   if (method !== 'POST') return [405, { error: 'GET or POST' }]
-  return [200, { results: await devices.word(await readBody(message)) }]
+  const body = await readBody(message)
+  message.socket.setTimeout(WORK_MILLIS)
+  return [200, await routes[url](body)]
 }
 
 /** How a request that failed is answered: 400 for a wrong one, 507 where the disk is full, else 500. */
@@ -165,8 +139,8 @@ export function statusOf(error: unknown): number {
 
 /** The devices of a running agent; null where none that keeps devices is at work in the folder. */
 export async function askDevices(folder: string): Promise<ToldDevice[] | null> {
-  const answer = await ask(folder, 'GET', '/devices').catch(nobody)
-  return answer === null ? null : (answer as { devices: ToldDevice[] }).devices
+  const answer = (await askAgent(folder, '/devices')) as { devices: ToldDevice[] } | null
+  return answer?.devices ?? null
 }
 
 /** null where no agent that keeps devices is at work in the folder. */
@@ -176,96 +150,91 @@ export async function askToAct(
   devices: readonly string[],
   text = '',
 ): Promise<ActionResult[] | null> {
-  const answer = await ask(folder, 'POST', '/devices', { action, devices, text }).catch(nobody)
-  return answer === null ? null : (answer as { results: ActionResult[] }).results
+  const answer = await askAgent(folder, '/devices', { action, devices, text })
+  return (answer as { results: ActionResult[] } | null)?.results ?? null
 }
 
-/** The answer to one of the further routes; null where no agent that has it is at work in the folder. */
-export async function askFurther(folder: string, path: string, body?: unknown): Promise<unknown> {
-  return ask(folder, body === undefined ? 'GET' : 'POST', path, body).catch(nobody)
+/** The answer to one of the routes; null where no agent that has it is at work in the folder. */
+export async function askAgent(folder: string, path: string, body?: unknown): Promise<unknown> {
+  try {
+    return await ask(folder, path, body)
+  } catch (error) {
+    // no socket, a socket without a listener, or an agent that does not know the request
+    if (nobodyAt(error) || isControlError(error, 'control.nothing')) return null
+    throw error
+  }
 }
 
 /** Whether an agent is at work in the folder, or about to be. */
 export async function isAtWork(folder: string): Promise<boolean> {
   try {
-    if (await isLink(socketIn(folder))) return false
-    await askOnce(folder, 'GET', '/').catch(isThere)
+    await knock(folder)
     return true
   } catch (error) {
-    return error instanceof ControlError && error.code === 'control.busy'
+    return isControlError(error, 'control.busy')
   }
-}
-
-/** No socket, a socket without a listener, or an agent that does not know the request. */
-function nobody(error: unknown): null {
-  if (nobodyAt(error) || (error instanceof ControlError && error.code === 'control.nothing')) return null
-  throw error
 }
 
 /** Who is about to begin or to end is asked again for a moment. What is to be done is said once, to who has answered before. */
-async function ask(folder: string, method: string, path: string, body?: unknown): Promise<unknown> {
-  if (await isLink(socketIn(folder))) throw Object.assign(new Error('is a link'), { code: 'ENOENT' })
+async function ask(folder: string, path: string, body: unknown): Promise<unknown> {
   for (let attempt = 1; ; attempt++) {
     try {
-      if (body === undefined) return await askOnce(folder, method, path)
-      await askOnce(folder, 'GET', '/').catch(isThere)
+      if (body === undefined) return await askOnce(folder, 'GET', path)
+      await knock(folder)
       break
     } catch (error) {
-      const isBusy = error instanceof ControlError && error.code === 'control.busy'
-      if (!isBusy || attempt === BUSY_ATTEMPTS) throw error
+      if (!isControlError(error, 'control.busy') || attempt === BUSY_ATTEMPTS) throw error
       await pause(BUSY_PAUSE_MILLIS)
     }
   }
-  return askOnce(folder, method, path, body, WORK_MILLIS)
+  return askOnce(folder, 'POST', path, body, WORK_MILLIS)
 }
 
-/** A path that no agent serves: an answer shows that an agent runs. */
-function isThere(error: unknown): void {
-  if (!(error instanceof ControlError && error.code === 'control.nothing')) throw error
+/** Asks for a path that no agent serves: resolves if one answers. */
+async function knock(folder: string): Promise<void> {
+  await askOnce(folder, 'GET', '/').catch((error: unknown) => {
+    if (!isControlError(error, 'control.nothing')) throw error
+  })
 }
+
+function isControlError(error: unknown, code: string): boolean {
+  return error instanceof ControlError && error.code === code
+}
+
+const CODES: Readonly<Record<number, string>> = { 404: 'control.nothing', 503: 'control.busy' }
 
 async function askOnce(
   folder: string,
-  method: string,
+  method: 'GET' | 'POST',
   path: string,
   body?: unknown,
   patienceMillis = PATIENCE_MILLIS,
 ): Promise<unknown> {
+  const socketPath = socketIn(folder)
+  if (await isLink(socketPath)) throw Object.assign(new Error('is a link'), { code: 'ENOENT' })
   const { request } = await import('node:http')
-  return new Promise((resolve, reject) => {
-    const outgoing = request(
-      // a connection of its own: one that is kept may be to an agent that has ended
-      { agent: false, socketPath: socketIn(folder), method, path, timeout: patienceMillis },
-      (response) => {
-        readBody(response).then((value) => {
-          if (response.statusCode === 200) resolve(value)
-          else {
-            const { statusCode } = response
-            const code =
-              statusCode === 404 ? 'control.nothing' : statusCode === 503 ? 'control.busy' : 'control.refused'
-            reject(new ControlError(code, String((value as { error?: unknown }).error)))
-          }
-        }, fail)
-      },
+  // a connection of its own: one that is kept may be to an agent that has ended
+  const outgoing = request({ agent: false, socketPath, method, path, timeout: patienceMillis })
+  outgoing.on('timeout', () =>
+    outgoing.destroy(new ControlError('control.silent', `${folder}: the agent does not answer`)),
+  )
+  outgoing.on('error', () => undefined)
+  outgoing.end(body === undefined ? undefined : JSON.stringify(body))
+  try {
+    const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
+    const value = await readBody(response)
+    const { statusCode = 0 } = response
+    if (statusCode === 200) return value
+    const { error } = value as { error?: unknown }
+    throw new ControlError(CODES[statusCode] ?? 'control.refused', String(error))
+  } catch (error) {
+    if (!hasCode(error, 'ECONNRESET') && !hasCode(error, 'EPIPE')) throw error
+    if (method === 'GET') throw new ControlError('control.busy', ABOUT_TO)
+    throw new ControlError(
+      'control.lost',
+      `${folder}: the agent ended before it answered; check what it did, then try again`,
     )
-    const fail = (error: unknown): void => {
-      const isEnd = hasCode(error, 'ECONNRESET') || hasCode(error, 'EPIPE')
-      if (!isEnd) reject(error)
-      else if (method === 'GET') reject(new ControlError('control.busy', ABOUT_TO))
-      else
-        reject(
-          new ControlError(
-            'control.lost',
-            `${folder}: the agent ended before it answered; check what it did, then try again`,
-          ),
-        )
-    }
-    outgoing.on('timeout', () =>
-      outgoing.destroy(new ControlError('control.silent', `${folder}: the agent does not answer`)),
-    )
-    outgoing.on('error', fail)
-    outgoing.end(body === undefined ? undefined : JSON.stringify(body))
-  })
+  }
 }
 
 /** A request's JSON. Rejects with ControlError where it is longer than it may be, or something else. */
@@ -323,31 +292,31 @@ const LOOK_AGAIN_MILLIS = 20
 /** How long to wait for a candidate that was stopped while it looked. */
 const CANDIDATE_MILLIS = 3000
 
-/** @returns what gives the name up again, before the server is closed; null where the folder is another's. Rejects with FileError. */
-async function listenAlone(server: Server, folder: string): Promise<(() => Promise<void>) | null> {
+/** False where the folder is another's: the server is closed then. Rejects with FileError. */
+async function listenAlone(server: Server, folder: string): Promise<boolean> {
   const name = `c-${randomBytes(4).toString('hex')}`
   const own = join(folder, name)
   const path = socketIn(folder)
-  await listen(server, own)
   try {
+    await once(server.listen(own), 'listening')
     // the rights are there before anybody can know the name
     await chmod(own, 0o600)
     const dead = await waitUntilAlone(folder, name)
     if (dead === null) {
       await close(server)
-      return null
+      return false
     }
     await rename(own, path).catch(async (error: unknown) => {
       if (!hasCode(error, 'EISDIR')) throw error
       await rename(path, asideOf(path))
       await rename(own, path)
     })
-    for (const each of dead) await remove(join(folder, each))
+    for (const each of dead) await rm(join(folder, each), { force: true })
+    return true
   } catch (error) {
     await close(server)
     throw fileError('write', path, error)
   }
-  return () => remove(path)
 }
 
 /** The names of dead candidates, once no other is alive; null if another agent comes first. */
@@ -369,40 +338,23 @@ async function waitUntilAlone(folder: string, name: string): Promise<string[] | 
   return null
 }
 
-function listen(server: Server, path: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onError = (error: Error): void => reject(fileError('write', path, error))
-    server.once('error', onError)
-    server.listen(path, () => {
-      server.removeListener('error', onError)
-      resolve()
-    })
-  })
-}
-
 function close(server: Server): Promise<void> {
+  server.closeAllConnections()
   return new Promise((resolve) => server.close(() => resolve()))
-}
-
-async function remove(path: string): Promise<void> {
-  try {
-    await unlink(path)
-  } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw fileError('write', path, error)
-  }
 }
 
 /** Whether a process listens, even if it does not answer. */
 async function isListening(path: string): Promise<boolean> {
   if (await isLink(path)) return false
-  return new Promise((resolve) => {
-    const socket = connect(path)
-    socket.once('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.once('error', (error) => resolve(!nobodyAt(error)))
-  })
+  const socket = connect(path)
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch (error) {
+    return !nobodyAt(error)
+  } finally {
+    socket.destroy()
+  }
 }
 
 /** Error codes of a connection without a listener or without a socket. */

@@ -1,5 +1,5 @@
 import { ArgumentError, type FlowContract, OddFlowError } from '@oddflow/core'
-import type { FurtherRoutes } from '../devices/control-socket.js'
+import type { Routes } from '../devices/control-socket.js'
 import { createDevice, type Device, isRandomised } from '../devices/device.js'
 import type { Log } from '../log.js'
 import { createJudgingModel, createShadow, type JudgingModel, type NamedModel } from './judging.js'
@@ -11,11 +11,11 @@ import { decodeRowReservoir, type ReservoirShape, type RowReservoir } from './ro
  * `/models` of the control socket. GET lists the owners; POST `{ rollback: [owner, …] }` rolls back, and answers with null or the reason
  * for each. Rejects if the body is invalid, or if no rollback can be written.
  */
-export function modelRoutes(room: ModelManager): FurtherRoutes {
+export function modelRoutes(room: ModelManager): Routes {
   return {
     '/models': async (body) => {
-      if (body === null) return { owners: room.owners() }
-      const { rollback } = body as { rollback?: unknown }
+      if (body === undefined) return { owners: room.owners() }
+      const { rollback } = (body ?? {}) as { rollback?: unknown }
       if (!Array.isArray(rollback) || !rollback.every((owner) => typeof owner === 'string')) {
         throw new ArgumentError('rollback: expected a list of owners')
       }

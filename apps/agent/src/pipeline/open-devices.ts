@@ -5,8 +5,8 @@ import type { FactRule } from '../alerts/alert.js'
 import type { AlertPipeline } from '../alerts/alert-pipeline.js'
 import type { Settings } from '../config/settings.js'
 import { knowsContact } from '../devices/contacts.js'
-import type { ControlAnswers, FurtherRoutes } from '../devices/control-socket.js'
-import type { Device, DeviceState } from '../devices/device.js'
+import type { Routes } from '../devices/control-socket.js'
+import { type Device, type DeviceState, toldOf } from '../devices/device.js'
 import {
   type KnownDevices,
   readKnownDevices,
@@ -163,16 +163,17 @@ export function controlAnswers(
   link: (() => string) | null,
   /** null where devices are not kept. */
   answers: Pick<AnswerBook, 'answer' | 'list'> | null,
-): ControlAnswers {
-  const further: FurtherRoutes = {
+): Routes {
+  const routes: Routes = {
     ...(link === null ? {} : { '/dashboard': async () => ({ link: link() }) }),
     ...(answers === null
       ? {}
       : {
-          '/incidents': async (body) => (body === null ? { answers: answers.list() } : answers.answer(body)),
+          '/incidents': async (body) =>
+            body === undefined ? { answers: answers.list() } : answers.answer(body),
         }),
   }
-  if (devices === null) return { devices, further }
+  if (devices === null) return routes
   const { table } = devices
   const describe = (device: Device): object => {
     const model = models?.scopeReport(device.key) ?? null
@@ -182,7 +183,11 @@ export function controlAnswers(
   }
   const ofModels = models === null ? {} : modelRoutes(models)
   return {
-    devices: { table, word: (body) => devices.word(body), describe },
-    further: { ...further, ...ofModels },
+    ...routes,
+    ...ofModels,
+    '/devices': async (body) =>
+      body === undefined
+        ? { devices: [...table.all()].map((device) => ({ ...toldOf(device), ...describe(device) })) }
+        : { results: await devices.word(body) },
   }
 }

@@ -11,7 +11,7 @@ import { dashboardLink } from '../../src/commands/setup.js'
 import { keyOf } from '../../src/commands/state-of.js'
 import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import { openControlSocket } from '../../src/devices/control-socket.js'
-import { createDevice, type Device } from '../../src/devices/device.js'
+import { createDevice, type Device, toldOf } from '../../src/devices/device.js'
 import { DeviceTable, writeKnownDevices } from '../../src/devices/device-table.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import { writeStateTwice } from '../../src/files/state-file.js'
@@ -66,8 +66,10 @@ async function running(report: ScopeReport, work: (state: string) => Promise<voi
   const socket = await openControlSocket(state)
   const table = new DeviceTable(DEFAULT_DEVICES, [device()])
   socket.serve({
-    devices: { table, word: async () => [], describe: () => ({ model: report }) },
-    further: { '/models': async () => ({ owners: [report] }) },
+    '/devices': async () => ({
+      devices: [...table.all()].map((each) => ({ ...toldOf(each), model: report })),
+    }),
+    '/models': async () => ({ owners: [report] }),
   })
   try {
     await work(state)
@@ -101,7 +103,7 @@ describe('the state folder', () => {
     const state = temporaryFolder()
     const socket = await openControlSocket(state)
     const link = 'http://127.0.0.1:9477/#token=secret'
-    socket.serve({ devices: null, further: { '/dashboard': async () => ({ link }) } })
+    socket.serve({ '/dashboard': async () => ({ link }) })
     await dashboardLink({ state })
     await socket.close()
     expect(said).toBe(`${link}\n`)

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import {
+  askAgent,
   askDevices,
-  askFurther,
   askToAct,
   type ControlSocket,
   openControlSocket,
@@ -26,13 +26,11 @@ let saved = 0
 async function open(): Promise<ControlSocket> {
   const control = await openControlSocket(folder)
   control.serve({
-    devices: {
-      table,
-      word: async (body) => {
-        const results = act(table, body)
-        saved++
-        return results
-      },
+    '/devices': async (body) => {
+      if (body === undefined) return { devices: [...table.all()].map(toldOf) }
+      const results = act(table, body)
+      saved++
+      return { results }
     },
   })
   return control
@@ -90,8 +88,8 @@ describe('a socket that is removed or replaced while its agent runs', () => {
     const other = await openControlSocket(folder)
     await expect(control.renew()).rejects.toThrow(/another agent uses/)
     await control.close()
-    other.serve({ devices: null, further: { '/who': async () => 'the other' } })
-    expect(await askFurther(folder, '/who')).toBe('the other')
+    other.serve({ '/who': async () => 'the other' })
+    expect(await askAgent(folder, '/who')).toBe('the other')
     await other.close()
   })
 })
@@ -178,10 +176,10 @@ describe('a running agent', () => {
 
   it('leaves what it does not keep to the command', async () => {
     const control = await openControlSocket(folder)
-    control.serve({ devices: null })
+    control.serve({})
     expect(await askDevices(folder)).toBeNull()
     expect(await askToAct(folder, 'pause', [key])).toBeNull()
-    expect(await askFurther(folder, '/models')).toBeNull()
+    expect(await askAgent(folder, '/models')).toBeNull()
     await control.close()
   })
 

@@ -14,7 +14,7 @@ import {
   writeTemporaryRules,
 } from '../../src/alerts/suppress.js'
 import { DEFAULT_DEVICES, type Settings } from '../../src/config/settings.js'
-import { askFurther, askToAct, openControlSocket, statusOf } from '../../src/devices/control-socket.js'
+import { askAgent, askToAct, openControlSocket, statusOf } from '../../src/devices/control-socket.js'
 import { createDevice } from '../../src/devices/device.js'
 import { readKnownDevices, writeKnownDevices } from '../../src/devices/device-table.js'
 import { type FileSystem, nodeFileSystem } from '../../src/files/file-system.js'
@@ -282,14 +282,14 @@ describe('an answer', () => {
     } as unknown as ModelManager
     await nodeFileSystem.makeFolder(folder)
     const control = await openControlSocket(folder)
-    control.serve({ devices: null, further: modelRoutes(room) })
-    expect(await askFurther(folder, '/models', { rollback: ['a', 'b'] })).toEqual({
+    control.serve(modelRoutes(room))
+    expect(await askAgent(folder, '/models', { rollback: ['a', 'b'] })).toEqual({
       results: [
         { owner: 'a', refused: null },
         { owner: 'b', refused: expect.stringContaining('no space left') },
       ],
     })
-    await expect(askFurther(folder, '/models', { rollback: ['b'] })).rejects.toThrow(/no space left/)
+    await expect(askAgent(folder, '/models', { rollback: ['b'] })).rejects.toThrow(/no space left/)
     await control.close()
   })
 })
