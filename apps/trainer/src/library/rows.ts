@@ -125,7 +125,16 @@ export interface FlowEnd {
 }
 
 /** A flow, or one piece of a flow that lasts longer than the active timeout. */
-export interface Flow {
+export type Flow = { readonly [Field in keyof CapturedFlow]: CapturedFlow[Field] }
+
+/** What a flow was made of, and under which contract. */
+export interface FlowOrigin {
+  readonly record: FlowRecord
+  readonly contract: FlowContract
+}
+
+/** A Flow that keeps its record, which a verdict and training need. */
+export class CapturedFlow {
   /** Number of the source that the flow is from, from 0. */
   readonly source: number
   /** 0 for the first piece of a flow, 1 for the next. */
@@ -143,26 +152,6 @@ export interface Flow {
   readonly vlan: number
   readonly endReason: EndReason
   /** The numbers that a model scores; null where the model's feature set has none for this flow. */
-  readonly features: Float64Array | null
-}
-
-/** What a flow was made of, and under which contract. */
-export interface FlowOrigin {
-  readonly record: FlowRecord
-  readonly contract: FlowContract
-}
-
-/** A Flow that keeps its record, which a verdict and training need. */
-export class CapturedFlow implements Flow {
-  readonly source: number
-  readonly piece: number
-  readonly protocol: string
-  readonly startMicros: number
-  readonly durationMicros: number
-  readonly initiator: FlowEnd
-  readonly responder: FlowEnd
-  readonly vlan: number
-  readonly endReason: EndReason
   readonly features: Float64Array | null
   readonly #origin: FlowOrigin
 
