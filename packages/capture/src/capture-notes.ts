@@ -139,88 +139,52 @@ export const MAXIMUM_COMMENTS = 16
 /** Most bytes that are kept of one comment. */
 export const MAXIMUM_COMMENT_BYTES = 1024
 
-/** Statistics of one interface, as last stated; NaN if not stated. */
-export interface InterfaceStatistics {
-  received: number
-  dropped: number
-  systemDropped: number
-}
+/** Drop counters while a capture is read. */
+export type DropCounters = { -readonly [Name in keyof CaptureDrops]: CaptureDrops[Name] }
 
-/** Comments and drop counters that a recorder left in a capture, gathered while it is read. */
-export interface CaptureNotes {
+/** Comments and drop counters that a recorder left in a capture, gathered while it is read, in bounded memory. */
+export class CaptureNotes {
   /** Comments seen, kept or not. */
-  readonly commentCount: number
-  readonly comments: readonly string[]
-  addComment(data: Uint8Array, at: number, length: number): void
-  addDropped(packets: number): void
-  /** Adds the statistics of an ended section's interfaces. */
-  addSection(interfaces: Iterable<InterfaceStatistics>): void
-  /** Everything so far, with the interfaces of a section that is still being read. */
-  drops(interfaces: Iterable<InterfaceStatistics>): CaptureDrops
-}
+  commentCount = 0
+  readonly comments: string[] = []
+  readonly #total: DropCounters = { ...NO_DROPS }
+  readonly #decoder = new TextDecoder()
 
-/** Starts to gather a capture's comments and drop counters, in bounded memory. */
-export function createCaptureNotes(): CaptureNotes {
-  const comments: string[] = []
-  const decoder = new TextDecoder()
-  let commentCount = 0
-  let betweenPackets = Number.NaN
-  const total: InterfaceStatistics = { received: Number.NaN, dropped: Number.NaN, systemDropped: Number.NaN }
-  return {
-    comments,
-    get commentCount() {
-      return commentCount
-    },
-    addComment(data, at, length) {
-      commentCount++
-      if (comments.length === MAXIMUM_COMMENTS) return
-      comments.push(decoder.decode(data.slice(at, at + Math.min(length, MAXIMUM_COMMENT_BYTES))))
-    },
-    addDropped(packets) {
-      betweenPackets = plus(betweenPackets, packets)
-    },
-    addSection(interfaces) {
-      sumInto(total, interfaces)
-    },
-    drops(interfaces) {
-      const sum = { ...total }
-      sumInto(sum, interfaces)
-      return {
-        interfaceReceived: orNull(sum.received),
-        interfaceDropped: orNull(sum.dropped),
-        systemDropped: orNull(sum.systemDropped),
-        betweenPackets: orNull(betweenPackets),
-      }
-    },
+  addComment(data: Uint8Array, at: number, length: number): void {
+    this.commentCount++
+    if (this.comments.length === MAXIMUM_COMMENTS) return
+    const end = at + Math.min(length, MAXIMUM_COMMENT_BYTES)
+    this.comments.push(this.#decoder.decode(data.slice(at, end)))
   }
-}
 
-function sumInto(sum: InterfaceStatistics, interfaces: Iterable<InterfaceStatistics>): void {
-  for (const each of interfaces) {
-    sum.received = plus(sum.received, each.received)
-    sum.dropped = plus(sum.dropped, each.dropped)
-    sum.systemDropped = plus(sum.systemDropped, each.systemDropped)
+  addDropped(packets: number): void {
+    this.#total.betweenPackets = plus(this.#total.betweenPackets, packets)
+  }
+
+  /** Adds the statistics of an ended section's interfaces. */
+  addSection(interfaces: readonly CaptureDrops[]): void {
+    Object.assign(this.#total, this.drops(interfaces))
+  }
+
+  /** Everything so far, with the interfaces of a section that is still being read. */
+  drops(interfaces: readonly CaptureDrops[]): CaptureDrops {
+    return interfaces.reduce(addDrops, { ...this.#total })
   }
 }
 
 /** What two recorders lost together. */
 export function addDrops(a: CaptureDrops, b: CaptureDrops): CaptureDrops {
   return {
-    interfaceReceived: plusKnown(a.interfaceReceived, b.interfaceReceived),
-    interfaceDropped: plusKnown(a.interfaceDropped, b.interfaceDropped),
-    systemDropped: plusKnown(a.systemDropped, b.systemDropped),
-    betweenPackets: plusKnown(a.betweenPackets, b.betweenPackets),
+    interfaceReceived: plus(a.interfaceReceived, b.interfaceReceived),
+    interfaceDropped: plus(a.interfaceDropped, b.interfaceDropped),
+    systemDropped: plus(a.systemDropped, b.systemDropped),
+    betweenPackets: plus(a.betweenPackets, b.betweenPackets),
   }
 }
 
-function plusKnown(a: number | null, b: number | null): number | null {
-  return a === null || b === null ? (a ?? b) : plus(a, b)
-}
-
-/** The sum of two counters that may be unknown, at most 2^53 − 1, beyond which a double is no exact count. */
-function plus(a: number, b: number): number {
-  if (Number.isNaN(a)) return Math.min(b, Number.MAX_SAFE_INTEGER)
-  return Math.min(Number.isNaN(b) ? a : a + b, Number.MAX_SAFE_INTEGER)
+/** At most 2^53 − 1, beyond which a double is no exact count. */
+function plus(a: number | null, b: number | null): number | null {
+  return a === null && b === null ? null : Math.min((a ?? 0) + (b ?? 0), Number.MAX_SAFE_INTEGER)
 }
 
 /** A warning that names the counters too large to be exact; null if there are none. */
@@ -231,8 +195,4 @@ export function warnOfLargeCounters(drops: CaptureDrops): string | null {
   return names.length === 0
     ? null
     : `drop counters of 2^53 - 1 or more, given as ${Number.MAX_SAFE_INTEGER}: ${names.join(', ')}`
-}
-
-function orNull(value: number): number | null {
-  return Number.isNaN(value) ? null : value
 }

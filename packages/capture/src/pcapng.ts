@@ -8,12 +8,13 @@
  */
 import { FormatError } from '@oddflow/core'
 import {
-  createCaptureNotes,
-  type InterfaceStatistics,
+  CaptureNotes,
+  type DropCounters,
   MAXIMUM_BLOCK_BYTES,
   MAXIMUM_CAPTURED_BYTES,
   MAXIMUM_INTERFACES,
   MAXIMUM_WIRE_BYTES,
+  NO_DROPS,
   type WarningList,
 } from './capture-notes.js'
 import type { FrameBatch } from './packet-batch.js'
@@ -118,7 +119,7 @@ const OPTION_DROP_COUNT = 4
 /** Value of the obsolete block's drops count if it is unknown. */
 const DROPS_UNKNOWN = 0xffff
 
-interface PcapngInterface extends InterfaceStatistics {
+interface PcapngInterface extends DropCounters {
   readonly linkType: number
   /** 0 without a limit. */
   readonly snapLength: number
@@ -168,7 +169,7 @@ export class PcapngBlocks implements RecordReader {
   need = 0
   error: FormatError | null = null
   readonly #warnings: WarningList
-  readonly #notes = createCaptureNotes()
+  readonly #notes = new CaptureNotes()
   #littleEndian = true
   #interfaces: PcapngInterface[] = []
   #warnedLength = false
@@ -319,9 +320,7 @@ export class PcapngBlocks implements RecordReader {
         resolution === undefined && offsetSeconds === undefined
           ? MICROSECOND_TICKS
           : tickLength(resolution ?? 6, offsetSeconds ?? 0n),
-      received: Number.NaN,
-      dropped: Number.NaN,
-      systemDropped: Number.NaN,
+      ...NO_DROPS,
     })
     return true
   }
@@ -333,8 +332,8 @@ export class PcapngBlocks implements RecordReader {
     const source = this.#interfaces[view.getUint32(at + 8, littleEndian)]
     this.#walkOptions(at + 20, end, (code, value, length) => {
       if (source === undefined || length < 8) return
-      if (code === OPTION_RECEIVED) source.received = readUint64(view, value, littleEndian)
-      if (code === OPTION_DROPPED) source.dropped = readUint64(view, value, littleEndian)
+      if (code === OPTION_RECEIVED) source.interfaceReceived = readUint64(view, value, littleEndian)
+      if (code === OPTION_DROPPED) source.interfaceDropped = readUint64(view, value, littleEndian)
       if (code === OPTION_SYSTEM_DROPPED) source.systemDropped = readUint64(view, value, littleEndian)
     })
   }

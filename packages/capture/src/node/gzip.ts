@@ -7,10 +7,7 @@
 import * as zlib from 'node:zlib'
 import { crc32 as ownCrc32 } from '@oddflow/core'
 
-/**
- * A decompressing stream of node:zlib, fed one block at a time and read on demand: `feed`, `read` until null, then
- * `outcome`; if that is null too, wait for `changed`.
- */
+/** A decompressing stream of node:zlib, fed one block at a time and read on demand. */
 export class ZlibPump {
   /**
    * Of the last block: used up; the compressed data ended within it; the input ended before the compressed data; damaged.
@@ -37,27 +34,23 @@ export class ZlibPump {
     return this.#stream.bytesWritten
   }
 
-  /** Hands over a block, or null for the end of the input. It stays borrowed until there is an outcome. */
-  feed(block: Uint8Array | null): void {
+  /** The output of a block, or of the end of the input (null); the block is borrowed until there is an outcome. */
+  async *unpack(block: Uint8Array | null): AsyncGenerator<Uint8Array> {
     this.outcome = null
-    if (block === null) {
-      this.#stream.end()
-      return
-    }
-    const goal = this.bytesUsed + block.length
+    const goal = this.bytesUsed + (block?.length ?? 0)
     // zlib leaves alone what follows the end of its data
-    this.#stream.write(block, () => this.#settle(this.bytesUsed < goal ? 'ended' : 'used'))
-  }
-
-  /** Available output; null if there is none. */
-  read(): Buffer | null {
-    return this.#stream.read() as Buffer | null
-  }
-
-  changed(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve
-    })
+    if (block === null) this.#stream.end()
+    else this.#stream.write(block, () => this.#settle(this.bytesUsed < goal ? 'ended' : 'used'))
+    for (;;) {
+      const chunk = this.#stream.read() as Buffer | null
+      if (chunk !== null) yield chunk
+      else if (this.outcome !== null) return
+      else {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+      }
+    }
   }
 
   destroy(): void {
@@ -197,15 +190,8 @@ class Gunzip {
     return next
   }
 
-  /** Feeds the inflater and passes on its output. */
   async *#inflate(pump: ZlibPump, input: Uint8Array | null): AsyncGenerator<Uint8Array> {
-    pump.feed(input)
-    for (;;) {
-      const chunk = pump.read()
-      if (chunk !== null) yield* this.#give(chunk)
-      else if (pump.outcome !== null) return
-      else await pump.changed()
-    }
+    for await (const chunk of pump.unpack(input)) yield* this.#give(chunk)
   }
 
   #endData(): void {
@@ -288,26 +274,56 @@ const FLAG_NAME = 0x08
 const FLAG_COMMENT = 0x10
 const FLAGS_RESERVED = 0xe0
 
-type Stage =
-  | 'magic'
-  | 'fixed'
-  | 'extra-length'
-  | 'extra'
-  | 'name'
-  | 'comment'
-  | 'header-crc'
-  | 'data'
-  | 'trailer'
-  | 'padding'
-  | 'garbage'
+/** Steps of reading that wait, by `yield`, wherever the block is used up. */
+export type Steps = Generator<undefined, void>
 
-/** Bytes of the stages that have a fixed length. */
-const STAGE_BYTES: Readonly<Partial<Record<Stage, number>>> = {
-  magic: 2,
-  fixed: 10,
-  'extra-length': 2,
-  'header-crc': 2,
-  trailer: 8,
+/** Framing that is read in steps, as if the blocks of the input were one. */
+export class BlockReader {
+  /** What was taken last. */
+  readonly field = new Uint8Array(16)
+  /** Called with the bytes that are skipped. */
+  onSkipped: (bytes: Uint8Array) => void = () => undefined
+  #block: Uint8Array = new Uint8Array(0)
+  #at = 0
+  readonly #steps: Steps
+
+  constructor(steps: (reader: BlockReader) => Steps) {
+    this.#steps = steps(this)
+  }
+
+  /** Goes on at block[from …) until the steps wait; returns the first byte not used. */
+  advance(block: Uint8Array, from: number): number {
+    this.#block = block
+    this.#at = from
+    this.#steps.next()
+    return this.#at
+  }
+
+  /** What is left of the block, once it is not empty. */
+  *rest(): Generator<undefined, Uint8Array> {
+    while (this.#at === this.#block.length) yield
+    return this.#block.subarray(this.#at)
+  }
+
+  /** Takes bytes to field[at …). */
+  *take(count: number, at = 0): Steps {
+    for (let i = at; i < at + count; i++) {
+      while (this.#at === this.#block.length) yield
+      this.field[i] = this.#block[this.#at++]!
+    }
+  }
+
+  /** Skips bytes; null: up to a zero, and that. */
+  *skip(count: number | null): Steps {
+    for (let left = count ?? Number.POSITIVE_INFINITY; left > 0; ) {
+      const rest = yield* this.rest()
+      const zero = count === null ? rest.indexOf(0) : -1
+      const pass = zero < 0 ? Math.min(left, rest.length) : zero + 1
+      this.onSkipped(rest.subarray(0, pass))
+      this.#at += pass
+      left = zero < 0 ? left - pass : 0
+    }
+  }
 }
 
 /**
@@ -324,26 +340,14 @@ class GzipFraming {
   damage: string | null = null
   /** The headers make no sense: nothing that follows can be unpacked. */
   isLost = false
-  readonly #field = new Uint8Array(10)
-  #fieldBytes = 0
-  #stage: Stage = 'magic'
-  #flags = 0
-  #extraLeft = 0
-  #headerCrc = 0
+  /** The next byte is deflate data: the caller unpacks them and then calls `endData`. */
+  inData = false
+  /** The input may end here. */
+  atBoundary = true
+  readonly #reader = new BlockReader((reader) => this.#read(reader))
   #verdict: boolean | null = null
   #contentCrc = 0
   #contentBytes = 0
-
-  /** The next byte is deflate data: the caller unpacks them and then calls `endData`. */
-  get inData(): boolean {
-    return this.#stage === 'data' && !this.isLost
-  }
-
-  /** The input may end here. */
-  get atBoundary(): boolean {
-    const stage = this.#stage
-    return (stage === 'magic' && this.#fieldBytes === 0) || stage === 'padding' || stage === 'garbage'
-  }
 
   /** Whether the trailer of the member that ended last was right, once; otherwise null. */
   takeVerdict(): boolean | null {
@@ -357,128 +361,90 @@ class GzipFraming {
    * @param checksum - CRC-32 of the content. @param contentBytes - its length modulo 2^32
    */
   endData(checksum: number, contentBytes: number): void {
+    this.inData = false
     this.#contentCrc = checksum
     this.#contentBytes = contentBytes
-    this.#begin('trailer')
   }
 
   /** Reads framing from block[at …) to the next deflate data or the end; returns the first byte not used. */
-  advance(block: Uint8Array, from: number): number {
-    let at = from
+  advance(block: Uint8Array, at: number): number {
+    const next = this.#reader.advance(block, at)
+    return this.isLost ? block.length : next
+  }
+
+  *#read(reader: BlockReader): Steps {
+    const { field } = reader
     for (;;) {
-      const stage = this.#stage
-      if (this.isLost) return block.length
-      if (stage === 'data') return at
-      // an extra field may be empty, so this comes before the check for the block's end
-      if (stage === 'extra') {
-        const pass = Math.min(this.#extraLeft, block.length - at)
-        this.#addToHeaderCrc(block, at, at + pass)
-        at += pass
-        this.#extraLeft -= pass
-        if (this.#extraLeft > 0) return at
-        this.#continueHeader(FLAG_NAME)
-        continue
+      this.atBoundary = true
+      const [first] = yield* reader.rest()
+      if (first !== 0x1f && this.members > 0) break
+      this.atBoundary = false
+      yield* reader.take(2)
+      if (field[0] !== 0x1f || field[1] !== 0x8b) {
+        if (this.members === 0) return this.#lose('expected the magic number of gzip, found something else')
+        this.garbageBytes = 2
+        break
       }
-      if (at >= block.length) return at
-      if (stage === 'name' || stage === 'comment') {
-        const zero = block.indexOf(0, at)
-        const end = zero < 0 ? block.length : zero + 1
-        this.#addToHeaderCrc(block, at, end)
-        at = end
-        if (zero >= 0) this.#continueHeader(stage === 'name' ? FLAG_COMMENT : FLAGS_RESERVED)
-      } else if (stage === 'padding') {
-        while (at < block.length && block[at] === 0) at++
-        if (at < block.length) this.#begin('garbage')
-      } else if (stage === 'garbage') {
-        this.garbageBytes += block.length - at
-        return block.length
-      } else if (stage === 'magic' && this.#fieldBytes === 0 && this.members > 0 && block[at] !== 0x1f) {
-        this.#begin(block[at] === 0 ? 'padding' : 'garbage')
-      } else {
-        this.#field[this.#fieldBytes++] = block[at++]!
-        if (this.#fieldBytes === STAGE_BYTES[stage]) this.#takeField(stage)
-      }
+      this.members++
+      yield* this.#readHeader(reader)
+      if (this.isLost) return
+      this.inData = true
+      yield
+      yield* reader.take(8)
+      this.#checkTrailer(field)
+    }
+    this.atBoundary = true
+    for (;;) {
+      const rest = yield* reader.rest()
+      const zeros = this.garbageBytes > 0 ? 0 : rest.findIndex((byte) => byte !== 0)
+      if (zeros >= 0) this.garbageBytes += rest.length - zeros
+      yield* reader.skip(rest.length)
     }
   }
 
-  #takeField(stage: Stage): void {
-    if (stage === 'magic') this.#takeMagic()
-    else if (stage === 'fixed') this.#takeFixed()
-    else if (stage === 'header-crc') this.#takeHeaderCrc()
-    else if (stage === 'trailer') this.#takeTrailer()
-    else {
-      this.#addToHeaderCrc(this.#field, 0, 2)
-      this.#extraLeft = this.#field[0]! | (this.#field[1]! << 8)
-      this.#begin('extra')
+  *#readHeader(reader: BlockReader): Steps {
+    const { field } = reader
+    yield* reader.take(8, 2)
+    const method = field[2]!
+    const flags = field[3]!
+    const member = `gzip member ${this.members}`
+    if (method !== DEFLATE) {
+      return this.#lose(`${member}: expected compression method 8 (deflate), found ${method}`)
     }
+    if ((flags & FLAGS_RESERVED) !== 0) {
+      return this.#lose(`${member}: expected flags below 0x20, found ${hex(flags, 2)}`)
+    }
+    let checksum = 0
+    const hasChecksum = (flags & FLAG_HEADER_CRC) !== 0
+    const add = (bytes: Uint8Array): void => {
+      if (hasChecksum) checksum = crc32(bytes, checksum)
+    }
+    add(field.subarray(0, 10))
+    reader.onSkipped = add
+    if ((flags & FLAG_EXTRA) !== 0) {
+      yield* reader.take(2)
+      add(field.subarray(0, 2))
+      yield* reader.skip(field[0]! | (field[1]! << 8))
+    }
+    if ((flags & FLAG_NAME) !== 0) yield* reader.skip(null)
+    if ((flags & FLAG_COMMENT) !== 0) yield* reader.skip(null)
+    reader.onSkipped = () => undefined
+    if (!hasChecksum) return
+    yield* reader.take(2)
+    const stated = field[0]! | (field[1]! << 8)
+    const found = checksum & 0xffff
+    if (stated === found) return
+    this.damage ??= `checksum of the header of ${member}: expected ${hex(stated, 4)}, found ${hex(found, 4)}`
   }
 
-  #begin(stage: Stage): void {
-    this.#stage = stage
-    this.#fieldBytes = 0
-  }
-
-  #fail(message: string): void {
+  #lose(message: string): void {
     this.damage ??= message
     this.isLost = true
   }
 
-  #addToHeaderCrc(bytes: Uint8Array, from: number, to: number): void {
-    if ((this.#flags & FLAG_HEADER_CRC) !== 0) {
-      this.#headerCrc = crc32(bytes.subarray(from, to), this.#headerCrc)
-    }
-  }
-
-  /** Continues with the next part of the header that the flags announce, from `part` on. */
-  #continueHeader(part: number): void {
-    const flags = this.#flags
-    if (part <= FLAG_EXTRA && (flags & FLAG_EXTRA) !== 0) this.#begin('extra-length')
-    else if (part <= FLAG_NAME && (flags & FLAG_NAME) !== 0) this.#begin('name')
-    else if (part <= FLAG_COMMENT && (flags & FLAG_COMMENT) !== 0) this.#begin('comment')
-    else if (part <= FLAGS_RESERVED && (flags & FLAG_HEADER_CRC) !== 0) this.#begin('header-crc')
-    else this.#begin('data')
-  }
-
-  #takeMagic(): void {
-    if (this.#field[0] === 0x1f && this.#field[1] === 0x8b) {
-      // the fixed part of the header begins with the magic number
-      this.members++
-      this.#stage = 'fixed'
-    } else if (this.members === 0) {
-      this.#fail('expected the magic number of gzip, found something else')
-    } else {
-      this.garbageBytes = 2
-      this.#begin('garbage')
-    }
-  }
-
-  #takeFixed(): void {
-    const [, , method, flags] = this.#field
-    this.#flags = flags!
-    if (method !== DEFLATE) {
-      this.#fail(`gzip member ${this.members}: expected compression method 8 (deflate), found ${method}`)
-    } else if ((flags! & FLAGS_RESERVED) !== 0) {
-      this.#fail(`gzip member ${this.members}: expected flags below 0x20, found ${hex(flags!, 2)}`)
-    } else {
-      this.#headerCrc = 0
-      this.#addToHeaderCrc(this.#field, 0, 10)
-      this.#continueHeader(FLAG_EXTRA)
-    }
-  }
-
-  #takeHeaderCrc(): void {
-    const stated = this.#field[0]! | (this.#field[1]! << 8)
-    const found = this.#headerCrc & 0xffff
-    if (stated !== found) {
-      const where = `checksum of the header of gzip member ${this.members}`
-      this.damage ??= `${where}: expected ${hex(stated, 4)}, found ${hex(found, 4)}`
-    }
-    this.#begin('data')
-  }
-
-  #takeTrailer(): void {
-    const crc = readUint32(this.#field, 0)
-    const bytes = readUint32(this.#field, 4)
+  #checkTrailer(field: Uint8Array): void {
+    const crc = readUint32(field, 0)
+    const bytes = readUint32(field, 4)
     const found = this.#contentBytes
     if (crc !== this.#contentCrc) {
       const where = `checksum of gzip member ${this.members}`
@@ -488,7 +454,6 @@ class GzipFraming {
       this.damage ??= `${where}: expected ${bytes} bytes (modulo 2^32), found ${found}`
     }
     this.#verdict = crc === this.#contentCrc && bytes === found
-    this.#begin('magic')
   }
 }
 

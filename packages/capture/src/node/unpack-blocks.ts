@@ -5,7 +5,7 @@
  */
 import process from 'node:process'
 import * as zlib from 'node:zlib'
-import { type CompressionState, gunzipBlocks, readUint32, ZlibPump } from './gzip.js'
+import { BlockReader, type CompressionState, gunzipBlocks, readUint32, type Steps, ZlibPump } from './gzip.js'
 
 /**
  * Where zstd frames end (RFC 8878, 3.1), so that each is fed to the decompressor alone: Node's drops what follows a
@@ -27,83 +27,51 @@ export class ZstdFrames {
   hasContent = true
   /** Why the bytes are no zstd; null while they are. */
   damage: string | null = null
-  readonly #head = new Uint8Array(18)
-  #headBytes = 0
-  #stage: 'magic' | 'skippable' | 'descriptor' | 'header' | 'block' = 'magic'
-  #need = 4
-  /** Bytes of content, checksum or padding to skip. */
-  #left = 0
-  #isLast = false
-  #hasChecksum = false
-
   /** Between two frames, where the input may end. */
-  get atBoundary(): boolean {
-    return this.#stage === 'magic' && this.#headBytes === 0 && this.#left === 0
-  }
+  atBoundary = true
+  readonly #reader = new BlockReader((reader) => this.#read(reader))
 
   /** Where, in block[at …), the current frame ends; block.length if the frame continues. */
   advance(block: Uint8Array, from: number): number {
-    let at = from
-    this.#isLast = this.#isLast && this.#left > 0
-    while (at < block.length && this.damage === null) {
-      if (this.#left > 0) {
-        const pass = Math.min(this.#left, block.length - at)
-        at += pass
-        this.#left -= pass
-      } else if (this.#headBytes < this.#need) {
-        this.#head[this.#headBytes++] = block[at++]!
-      }
-      if (this.#left === 0 && this.#headBytes === this.#need) this.#take()
-      if (this.#left === 0 && this.#isLast && this.#stage === 'magic') return at
-    }
-    return at
+    return this.#reader.advance(block, from)
   }
 
-  #begin(stage: 'magic' | 'skippable' | 'descriptor' | 'header' | 'block', need: number): void {
-    this.#stage = stage
-    this.#need = need
-    if (stage === 'magic' || stage === 'block') this.#headBytes = 0
+  *#read(reader: BlockReader): Steps {
+    const { field } = reader
+    for (;;) {
+      yield* reader.rest()
+      this.atBoundary = false
+      yield* reader.take(4)
+      const magic = readUint32(field, 0)
+      this.hasContent = magic === MAGIC
+      if (magic === MAGIC) yield* this.#readFrame(reader)
+      else if (isSkippable(magic)) {
+        yield* reader.take(4)
+        yield* reader.skip(readUint32(field, 0))
+      } else {
+        this.damage = 'expected the magic number of a zstd frame, found something else'
+        return
+      }
+      this.atBoundary = true
+      yield
+    }
   }
 
-  /** Takes the needed bytes of the head. */
-  #take(): void {
-    const head = this.#head
-    switch (this.#stage) {
-      case 'magic': {
-        const magic = readUint32(head, 0)
-        this.hasContent = magic === MAGIC
-        if (magic === MAGIC) this.#begin('descriptor', 5)
-        else if (isSkippable(magic)) this.#begin('skippable', 8)
-        else this.damage = 'expected the magic number of a zstd frame, found something else'
-        return
-      }
-      case 'skippable':
-        this.#left = readUint32(head, 4)
-        this.#isLast = true
-        this.#begin('magic', 4)
-        return
-      case 'descriptor': {
-        const descriptor = head[4]!
-        const isSingle = (descriptor & 0x20) !== 0
-        const sizeFlag = descriptor >>> 6
-        const sizeBytes = sizeFlag === 0 ? (isSingle ? 1 : 0) : 1 << sizeFlag
-        this.#hasChecksum = (descriptor & 0x04) !== 0
-        this.#isLast = false
-        this.#begin('header', 5 + (isSingle ? 0 : 1) + DICTIONARY_ID_BYTES[descriptor & 3]! + sizeBytes)
-        return
-      }
-      case 'header':
-        this.#begin('block', 3)
-        return
-      default: {
-        const block = head[0]! | (head[1]! << 8) | (head[2]! << 16)
-        this.#isLast = (block & 1) !== 0
-        this.#left = ((block >>> 1) & 3) === RUN_LENGTH_BLOCK ? 1 : block >>> 3
-        if (this.#isLast && this.#hasChecksum) this.#left += 4
-        if (this.#isLast) this.#begin('magic', 4)
-        else this.#begin('block', 3)
-      }
+  *#readFrame(reader: BlockReader): Steps {
+    const { field } = reader
+    yield* reader.take(1)
+    const descriptor = field[0]!
+    const isSingle = (descriptor & 0x20) !== 0
+    const sizeFlag = descriptor >>> 6
+    const sizeBytes = sizeFlag === 0 ? (isSingle ? 1 : 0) : 1 << sizeFlag
+    yield* reader.skip((isSingle ? 0 : 1) + DICTIONARY_ID_BYTES[descriptor & 3]! + sizeBytes)
+    for (let isLast = false; !isLast; ) {
+      yield* reader.take(3)
+      const block = field[0]! | (field[1]! << 8) | (field[2]! << 16)
+      isLast = (block & 1) !== 0
+      yield* reader.skip(((block >>> 1) & 3) === RUN_LENGTH_BLOCK ? 1 : block >>> 3)
     }
+    if ((descriptor & 0x04) !== 0) yield* reader.skip(4)
   }
 }
 
@@ -193,23 +161,13 @@ async function* unzstdBlocks(
   }
 }
 
-/** Feeds one block (null: the end of the input) and passes on all its output. */
+/** The output of one block (null: the end of the input). */
 async function* unpack(
   pump: ZlibPump,
   block: Uint8Array | null,
   state: CompressionState,
 ): AsyncGenerator<Uint8Array> {
-  pump.feed(block)
-  for (;;) {
-    const chunk = pump.read()
-    if (chunk !== null) {
-      yield chunk
-    } else if (pump.outcome !== null) {
-      if (pump.outcome === 'cut') state.truncated = true
-      else if (pump.outcome === 'damaged') state.damage = `damaged: ${pump.message}`
-      return
-    } else {
-      await pump.changed()
-    }
-  }
+  yield* pump.unpack(block)
+  if (pump.outcome === 'cut') state.truncated = true
+  else if (pump.outcome === 'damaged') state.damage = `damaged: ${pump.message}`
 }
