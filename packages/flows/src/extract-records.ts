@@ -16,7 +16,6 @@ import {
   createFlowIdentity,
   describeFlow,
   END_REASONS,
-  type EndReason,
   type FlowRecord,
   type RecordCounts,
 } from './flow-record.js'
@@ -33,59 +32,6 @@ import {
   TIME,
 } from './packet-pass.js'
 import { type CutRule, RecordCutter } from './record-cutter.js'
-
-/**
- * Idle-gap rules of the authors' code: a piece ends when the next packet comes more than the duration after the
- * previous one; for the first packet of a later piece, after start + floor((t − start) / duration) · duration. The
- * last piece of a cut flow makes no row. Times are floats of seconds and follow Python operation by operation, so rows
- * equal the authors' to the bit.
- */
-
-interface IdleGapPiece {
-  flow: number
-  /** First packet, and the one after the last, in the flows' columns. */
-  first: number
-  end: number
-  pieceIndex: number
-  /** The last piece of a flow that was cut. */
-  last: boolean
-  reason: EndReason
-}
-
-/** Calls `onPiece` for every piece, flow by flow, with a reused object. */
-function cutAtIdleGaps(
-  flows: CollectedFlows,
-  durationSeconds: number,
-  onPiece: (piece: IdleGapPiece) => void,
-): void {
-  const { packetMicros, packetOffset } = flows
-  const piece: IdleGapPiece = { flow: 0, first: 0, end: 0, pieceIndex: 0, last: false, reason: 'window' }
-  for (let flow = 0; flow < flows.count; flow++) {
-    const end = packetOffset[flow + 1]
-    piece.flow = flow
-    piece.first = packetOffset[flow]
-    piece.pieceIndex = 0
-    piece.last = false
-    piece.reason = 'window'
-    let start = packetMicros[piece.first] / 1_000_000
-    let reference = start
-    for (let i = piece.first + 1; i < end; i++) {
-      const time = packetMicros[i] / 1_000_000
-      if (time - reference > durationSeconds) {
-        piece.end = i
-        onPiece(piece)
-        piece.first = i
-        piece.pieceIndex++
-        start += floorDivide(time - start, durationSeconds) * durationSeconds
-        reference = start
-      } else reference = time
-    }
-    piece.end = end
-    piece.last = piece.pieceIndex > 0
-    piece.reason = END_REASONS[flows.endReason[flow]]
-    onPiece(piece)
-  }
-}
 
 /**
  * Splits the packets of each directional key into flows at the idle timeout, as the authors' code does: a stable sort
@@ -240,7 +186,12 @@ export function cutFlows(
   return cutter.counts
 }
 
-/** Cuts by idle-gap rules, without the checks of `extractRecords`. Times are seconds. */
+/**
+ * Cuts by idle-gap rules of the authors' code, without the checks of `extractRecords`: a piece ends when the next packet
+ * comes more than the duration after the previous one; for the first packet of a later piece, after
+ * start + floor((t − start) / duration) · duration. The last piece of a cut flow makes no row. Times are floats of
+ * seconds and follow Python operation by operation, so rows equal the authors' to the bit.
+ */
 export function cutFlowsAtIdleGaps(
   flows: CollectedFlows,
   durationSeconds: number,
@@ -248,15 +199,11 @@ export function cutFlowsAtIdleGaps(
   maker: FeatureExtractor,
   onRecord: (record: FlowRecord) => void,
 ): RecordCounts {
-  const { packetMicros } = flows
+  const { packetMicros, packetOffset } = flows
   const packet = createPacketFields()
-  const whole: CutRule = {
-    split: false,
-    durationMicros: Number.POSITIVE_INFINITY,
-    activeTimeoutMicros: null,
-    minimumPackets,
-  }
-  let [flow, first, last] = [0, 0, 0]
+  const durationMicros = Number.POSITIVE_INFINITY
+  const whole: CutRule = { split: false, durationMicros, activeTimeoutMicros: null, minimumPackets }
+  let [flow, first, next] = [0, 0, 0]
   const cutter = createCutter(
     flows,
     whole,
@@ -264,23 +211,38 @@ export function cutFlowsAtIdleGaps(
     () => flow,
     (record) => {
       record.startMicros = packetMicros[first]
-      record.durationMicros = packetMicros[last] - packetMicros[first]
+      record.durationMicros = packetMicros[next - 1] - packetMicros[first]
       onRecord(record)
     },
   )
-  cutAtIdleGaps(flows, durationSeconds, (piece) => {
-    flow = piece.flow
-    first = piece.first
-    last = piece.end - 1
-    for (let i = first; i <= last; i++) {
-      readPacket(flows, i, packet)
-      packet[TIME] = packetMicros[i] / 1_000_000
-      if (i === first) cutter.begin(0, packet, piece.pieceIndex)
-      else cutter.append(0, packet)
+  for (; flow < flows.count; flow++) {
+    const end = packetOffset[flow + 1]
+    next = packetOffset[flow]
+    let [piece, start, reference] = [0, 0, 0]
+    for (; next < end; next++) {
+      const time = packetMicros[next] / 1_000_000
+      readPacket(flows, next, packet)
+      packet[TIME] = time
+      const begins = next === packetOffset[flow]
+      if (!begins && time - reference <= durationSeconds) {
+        cutter.append(0, packet)
+        reference = time
+        continue
+      }
+      if (begins) start = time
+      else {
+        cutter.endPiece(0, 'window', false)
+        piece++
+        start += floorDivide(time - start, durationSeconds) * durationSeconds
+      }
+      reference = start
+      first = next
+      cutter.begin(0, packet, piece)
     }
-    if (piece.last || piece.reason === 'window') cutter.endPiece(0, piece.reason, piece.last)
-    else cutter.end(0, piece.reason)
-  })
+    const reason = END_REASONS[flows.endReason[flow]]
+    if (piece > 0) cutter.endPiece(0, reason, true)
+    else cutter.end(0, reason)
+  }
   return cutter.counts
 }
 
