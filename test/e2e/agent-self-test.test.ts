@@ -385,13 +385,17 @@ describe('an overload', () => {
         await clock.sleep(2000)
       })
       expect(held.at(-1)).toBe(1)
-      expect(counters, told).toMatchObject({ overloads: 1, alerts: { told: 2 } })
+      // a busy machine may also delay the packets, or the agent's own checks
+      expect(counters, told).toMatchObject({ overloads: 1, alerts: { told: eventsOf(folder).length } })
       expect(counters.droppedAgent).toBeGreaterThan(0)
       expect(counters.captured).toBe(counters.processed + counters.dropped)
       for (const events of [eventsOf(folder), hooked]) {
-        const [began, ended] = events.filter(({ oddflow }) => oddflow.rule.startsWith('overload'))
+        const [began, ended, ...more] = events.filter(({ oddflow }) => oddflow.rule.startsWith('overload'))
+        expect(more).toEqual([])
         expect(began?.oddflow).toMatchObject({ rule: 'overload-entered', droppedKernel: 0, droppedAgent: 0 })
-        expect(began?.oddflow.summary).toMatch(/^overload entered: resident memory is \d+ % of its ceiling/)
+        expect(began?.oddflow.summary).toMatch(
+          /^overload entered: (resident memory is \d+ % of its ceiling|packets wait for \d)/,
+        )
         const { captured, droppedAgent } = counters
         expect(ended?.oddflow).toMatchObject({
           rule: 'overload-left',
