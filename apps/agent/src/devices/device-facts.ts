@@ -26,7 +26,6 @@ export interface FactsReport {
 }
 
 const DAY = 86_400_000_000
-const TCP = 6
 
 export class DeviceFacts {
   readonly #sources: FactSources
@@ -46,10 +45,7 @@ export class DeviceFacts {
     this.#contacts = new ContactFacts(sources)
     this.#guessing = new PasswordGuessing((record, fact) => onFact(record, 'password-guessing', fact, true))
     this.#requestFloods = new RequestFloods(
-      (of, i) => {
-        const key = this.#localKey(of.destinationAddress, of.destinationMac, of.ipVersion[i], i)
-        return key !== null && (of.protocol[i] === TCP || sources.table.get(key) !== undefined)
-      },
+      (of, i) => this.#localKey(of.destinationAddress, of.destinationMac, of.ipVersion[i], i) !== null,
       (record, fact) => onFact(record, 'request-flood', fact, true),
     )
     this.#dnsTunnels = new DnsTunnels(

@@ -7,6 +7,7 @@ import { type FrameBatch, formatAddress, PACKET_OK, type PacketBatch } from '@od
 import { createFlowRecord, type FlowRecord, protocolName } from '@oddflow/flows'
 import { spanText } from '../incidents/sentences.js'
 import { endpointHash } from '../pipeline/watcher.js'
+import { addressesOf } from './fact-sources.js'
 
 const LOUDER = 4
 const [TCP, UDP] = [6, 17]
@@ -15,8 +16,10 @@ const [TCP, UDP] = [6, 17]
  * RequestFloods: requests to one service of a device that become no connection.
  *
  * A request is a TCP SYN, or the first UDP packet between two ends. It is taken back when the service sends TCP data or a FIN, or answers
- * by UDP; what the client sends may be forged like its SYN. A client has one open request for each of its ports, however often it sends it, and one for all
- * that the service refuses (RST): clients try again while a server restarts.
+ * by UDP; what the client sends may be forged like its SYN. A client has one open request for each of its ports, however often it sends it.
+ *
+ * Clients try again while a server restarts or hangs, and programs log by UDP without an answer, some from a new port for each message. So
+ * the requests of one address count as one while there are fewer than RETRIES or, where the service refuses them (RST) and by UDP, LOUD.
  */
 
 /** Checked when this number of requests is open within the window, and at each four times that number. */
@@ -24,27 +27,34 @@ const FLOOD = 512
 /** A flood is reported if they are still open after this time: many honest clients may connect within milliseconds. */
 const CONFIRM_MICROS = 1_000_000
 const WINDOW_MICROS = 60_000_000
-/** A program that logs by UDP gets no answer, and may use a new port for each message. */
 const UDP_WINDOW_MICROS = 10_000_000
+/** A client that waits 4 s for an answer tries 15 times a minute. */
+const RETRIES = 16
+/** 68 refused connections or 410 datagrams a second. */
+const LOUD = 4096
 const MAXIMUM_SERVICES = 512
 /** Of one service: more are not counted. */
 const MAXIMUM_OF_SERVICE = 8192
 const MAXIMUM_REQUESTS = 32_768
 const [FIN, SYN, RST, ACK] = [1, 2, 4, 16]
-/** A flood names its most frequent sender if that one leads by this share of the requests. */
+/** A flood names a sender of this share of the requests. */
 const ONE_SENDER_SHARE = 0.9
 /** Powers of two: places for services that have requests, and for the latest pairs of ends by UDP. */
 const PLACES = 4096
 const PAIRS = 8192
 
+interface Request {
+  readonly atMicros: number
+  /** Hash of the client's address. */
+  readonly host: number
+  isRefused: boolean
+}
+
 interface Service {
   readonly beganMicros: number
-  readonly windowMicros: number
-  /** By the hash of the client's end: whole microseconds from beganMicros to the request. */
-  readonly open: Map<number, number>
-  /** The most frequent sender of requests, four words, and by how many more they are than all others (Boyer and Moore's vote). */
-  sender: Uint32Array
-  lead: number
+  readonly isUdp: boolean
+  /** By the hash of the client's end. */
+  readonly open: Map<number, Request>
   next: number
   /** Of the request that reached `next`; null unless a flood waits for its confirmation. */
   reached: FlowRecord | null
@@ -94,7 +104,7 @@ export class RequestFloods {
       const destination = endpointHash(of.destinationAddress, 4 * i, of.destinationPort[i], protocol)
       if (protocol === UDP) this.#noteUdp(of, i, source, destination)
       else if (isRequest) this.#noteRequest(of, i, source, destination)
-      else if (isRefusal) this.#noteRefusal(of, i, destination, source)
+      else if (isRefusal) this.#noteRefusal(destination, source)
       else this.#takeBack(destination, source)
     }
   }
@@ -128,34 +138,26 @@ export class RequestFloods {
     let service = this.#services.get(key)
     if (service === undefined) {
       if (!this.#isToHost(packets, i)) return
-      const windowMicros = packets.protocol[i] === UDP ? UDP_WINDOW_MICROS : WINDOW_MICROS
-      const sender = packets.sourceAddress.slice(4 * i, 4 * i + 4)
-      const open = new Map<number, number>()
-      service = { beganMicros: atMicros, windowMicros, open, sender, lead: 0, next: FLOOD, reached: null }
+      const isUdp = packets.protocol[i] === UDP
+      service = { beganMicros: atMicros, isUdp, open: new Map(), next: FLOOD, reached: null }
       this.#services.set(key, service)
       this.#places[key & (PLACES - 1)]++
     }
-    const { open, beganMicros } = service
+    const { open } = service
     if (!open.has(client) && open.size < MAXIMUM_OF_SERVICE) {
       this.#makeRoom(key, atMicros)
-      open.set(client, Math.floor(atMicros - beganMicros))
+      const host = endpointHash(packets.sourceAddress, 4 * i, 0, 0)
+      open.set(client, { atMicros, host, isRefused: false })
       this.#requests++
-      voteForSender(service, packets, i)
     }
     if (open.size < service.next || service.reached !== null) return
     service.reached = recordOfPacket(packets, i)
     this.#dueMicros = Math.min(this.#dueMicros, atMicros + CONFIRM_MICROS)
   }
 
-  /** The service of a packet refuses its client. */
-  #noteRefusal(packets: PacketBatch, i: number, client: number, key: number): void {
-    const open = this.#services.get(key)?.open
-    const micros = open?.get(client)
-    if (open === undefined || micros === undefined) return
-    const host = endpointHash(packets.destinationAddress, 4 * i, 0, TCP)
-    open.delete(client)
-    if (open.has(host)) this.#requests--
-    else open.set(host, micros)
+  #noteRefusal(client: number, key: number): void {
+    const request = this.#services.get(key)?.open.get(client)
+    if (request !== undefined) request.isRefused = true
   }
 
   #takeBack(client: number, key: number): void {
@@ -185,53 +187,60 @@ export class RequestFloods {
       if (this.#services.size > MAXIMUM_SERVICES) this.#remove(least)
       else if (this.#requests >= MAXIMUM_REQUESTS && largest !== null) {
         // a table that is full of open requests confirms it
-        if (largest.reached !== null) this.#tell(largest, largest.reached, largest.open.size)
+        if (largest.reached !== null) this.#tell(largest, largest.reached, Number.POSITIVE_INFINITY)
         this.#requests -= largest.open.size
         largest.open.clear()
       } else if (this.#requests >= MAXIMUM_REQUESTS) this.#remove(least)
     }
   }
 
-  /** A service with fewer open requests is looked at again with its next one. */
+  /** A service whose open requests count for less is looked at again with its next one. */
   #confirm(nowMicros: number): void {
     this.#dueMicros = Number.POSITIVE_INFINITY
     for (const service of this.#services.values()) {
-      const { reached, beganMicros, open } = service
+      const { reached } = service
       if (reached === null) continue
       const dueMicros = reached.startMicros + CONFIRM_MICROS
-      if (nowMicros < dueMicros) {
-        this.#dueMicros = Math.min(this.#dueMicros, dueMicros)
-        continue
-      }
-      let count = 0
-      for (const micros of open.values()) if (micros <= reached.startMicros - beganMicros) count++
-      if (count >= service.next) this.#tell(service, reached, count)
-      else service.reached = null
+      if (nowMicros < dueMicros) this.#dueMicros = Math.min(this.#dueMicros, dueMicros)
+      else this.#tell(service, reached, reached.startMicros)
     }
   }
 
-  #tell(service: Service, record: FlowRecord, count: number): void {
-    while (service.next <= count) service.next *= LOUDER
+  /** Reports what has been open since then, if that is a flood. */
+  #tell(service: Service, record: FlowRecord, sinceMicros: number): void {
     service.reached = null
-    const { ipVersion, protocol, responderAddress, responderPort, startMicros } = record
-    const responder = formatAddress(responderAddress, 0, ipVersion)
-    const what = `${count} requests (${protocolName(protocol)} port ${responderPort})`
-    const isOfOne = service.lead >= ONE_SENDER_SHARE * service.open.size
-    const by = isOfOne ? ` from ${formatAddress(service.sender, 0, ipVersion)}` : ''
-    const span = spanText(startMicros - service.beganMicros)
+    const { count, sender } = countOpen(service, sinceMicros)
+    if (count < service.next) return
+    while (service.next <= count) service.next *= LOUDER
+    const [initiator, responder] = addressesOf(record)
+    const what = `${count} requests (${protocolName(record.protocol)} port ${record.responderPort})`
+    const by = sender === endpointHash(record.initiatorAddress, 0, 0, 0) ? ` from ${initiator}` : ''
+    const span = spanText(record.startMicros - service.beganMicros)
     this.#onFlood(record, `${responder} received ${what}${by} in ${span} that did not become connections`)
   }
 }
 
-function voteForSender(service: Service, { sourceAddress }: PacketBatch, i: number): void {
-  const isSame = service.sender.every((word, w) => word === sourceAddress[4 * i + w])
-  service.lead += isSame ? 1 : -1
-  if (service.lead >= 0) return
-  service.sender = sourceAddress.slice(4 * i, 4 * i + 4)
-  service.lead = 1
+/** Requests until then that are still open, as they count (see above), and the hash of the address that sent nearly all. */
+function countOpen({ open, isUdp }: Service, untilMicros: number): { count: number; sender: number | null } {
+  const ofHost = new Map<number, { waiting: number; refused: number }>()
+  for (const { atMicros, host, isRefused } of open.values()) {
+    if (atMicros > untilMicros) continue
+    const counts = ofHost.get(host) ?? { waiting: 0, refused: 0 }
+    counts[isRefused ? 'refused' : 'waiting']++
+    ofHost.set(host, counts)
+  }
+  let [count, most] = [0, 0]
+  let sender: number | null = null
+  for (const [host, { waiting, refused }] of ofHost) {
+    const many = (waiting < (isUdp ? LOUD : RETRIES) ? 0 : waiting) + (refused < LOUD ? 0 : refused)
+    count += Math.max(1, many)
+    if (many > most) [most, sender] = [many, host]
+  }
+  return { count, sender: most >= ONE_SENDER_SHARE * count ? sender : null }
 }
 
-function isServiceOver({ beganMicros, windowMicros, reached }: Service, atMicros: number): boolean {
+function isServiceOver({ beganMicros, isUdp, reached }: Service, atMicros: number): boolean {
+  const windowMicros = isUdp ? UDP_WINDOW_MICROS : WINDOW_MICROS
   return reached === null && Math.abs(atMicros - beganMicros) >= windowMicros
 }
 

@@ -6,7 +6,6 @@ import { describe, expect, it } from 'vitest'
 import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import { DeviceWatch } from '../../src/devices/device-watch.js'
 import { DnsTunnels, RequestFloods } from '../../src/devices/packet-facts.js'
-import { sampleRecord } from '../support/sample-record.js'
 
 const START = 1_700_000_000_000_000
 const SECOND = 1_000_000
@@ -66,7 +65,7 @@ function toldOf(packets: readonly Sent[], together = 1000): string[] {
 const each = (count: number, make: (i: number) => readonly Sent[]): Sent[] =>
   Array.from({ length: count }, (_, i) => make(i)).flat()
 /** A client outside, and one of its requests. */
-const client = (i: number) => [CLIENT + (i % 200), 1024 + i] as const
+const client = (i: number) => [CLIENT + i, 1024 + (i % 60_000)] as const
 const request = (i: number, flags?: number, at = 250 * i): Sent => ({
   from: client(i),
   to: [CAMERA, 80],
@@ -145,6 +144,61 @@ describe('a flood of requests', () => {
     expect(toldOf(refused(250))).toEqual([])
     // made-up addresses
     expect(toldOf(refused(600))).not.toEqual([])
+  })
+
+  /** Requests of one address, each from another port. */
+  const ofOne = (count: number, everyMicros: number, flags?: number) =>
+    each(count, (i) => [{ ...request(i, flags, everyMicros * i), from: [CLIENT, 1024 + i] as const }])
+  const refusing = (packets: readonly Sent[]) =>
+    packets.flatMap((syn) => [syn, back(syn, { flags: RST | ACK })])
+
+  it('is reported of one address, which is named: half-open, refused, or by UDP', () => {
+    expect(toldOf(ofOne(600, 1000, SYN))).toEqual([
+      '192.168.0.23 received 512 requests (tcp port 80) from 198.51.100.0 in 1 s that did not become connections',
+    ])
+    for (const [name, packets] of [
+      ['tcp', refusing(ofOne(6000, 1000, SYN))],
+      ['udp', ofOne(6000, 1000)],
+    ] as const)
+      expect(toldOf(packets)).toEqual([
+        expect.stringMatching(
+          `^192.168.0.23 received 4\\d{3} requests \\(${name} port 80\\) from 198.51.100.0 in [45] s `,
+        ),
+      ])
+    // the one that reaches the number is answered, so who it was is not who the others were
+    const other: Sent = { ...request(0, SYN, 512_000), from: [CLIENT + 1, 9] }
+    const answered = [...ofOne(511, 1000, SYN), other, ...ofOne(520, 1000, SYN).slice(511)]
+    const told = toldOf([...answered, back({ ...other, at: 600_000 }, { flags: PSH_ACK, payload: 9 })])
+    expect(told).toEqual([expect.not.stringContaining(' from ')])
+  })
+
+  it('is not reported of a client that is refused often, or of a burst of log messages by UDP', () => {
+    expect(toldOf(refusing(ofOne(280, 430_000, SYN)))).toEqual([])
+    expect(toldOf(refusing(ofOne(700, 200, SYN)))).toEqual([])
+    expect(toldOf(refusing(ofOne(4000, 15_000, SYN)))).toEqual([])
+    expect(toldOf(ofOne(900, 5000))).toEqual([])
+    expect(toldOf(ofOne(4000, 2500))).toEqual([])
+  })
+
+  it('is not reported of 240 clients that try again while their server is silent or hangs', () => {
+    const tries = (perClient: number) =>
+      each(240 * perClient, (i) => [
+        {
+          ...request(i, SYN, i * Math.floor((59 * SECOND) / (240 * perClient))),
+          from: [CLIENT + (i % 240), 1024 + i],
+        },
+      ])
+    expect(toldOf(tries(3))).toEqual([])
+    expect(toldOf(tries(15))).toEqual([])
+    const hangs = tries(10).flatMap((syn) => [
+      syn,
+      back(syn, { flags: SYN_ACK }),
+      { ...syn, flags: PSH_ACK, payload: 30 },
+      back(syn, { flags: ACK }),
+    ])
+    expect(toldOf(hangs)).toEqual([])
+    // a flood from as many addresses sends more
+    expect(toldOf(tries(34))).not.toEqual([])
   })
 
   it('is the same in batches of every size', () => {
@@ -301,7 +355,7 @@ describe('a tunnel through DNS', () => {
   })
 })
 
-it('a flood has the fact at once, while all devices are new as well: over UDP of a known device, over TCP of any host of the network', () => {
+it('a flood of any host of the network has the fact, while all devices are new as well', () => {
   const told: string[] = []
   const watch = new DeviceWatch({
     settings: DEFAULT_DEVICES,
@@ -313,22 +367,15 @@ it('a flood has the fact at once, while all devices are new as well: over UDP of
       void told.push(`${rule} ${isOfResponder} ${record.responderPort}: ${fact}`),
     write: null,
   })
-  const datagrams = batchOf(each(600, (i) => [request(i)]))
-  watch.packets(createFrameBatch(0), datagrams)
-  watch.inputEnded()
-  expect(told).toEqual([])
-  watch.packets(createFrameBatch(0), batchOf(each(600, (i) => [request(i, SYN)])))
-  expect(told).toEqual([])
-  watch.inputEnded()
-  expect(told).toEqual([
-    'request-flood true 80: 192.168.0.23 received 512 requests (tcp port 80) in 1 s that did not become connections',
-  ])
-  const mac = new Uint8Array(6)
-  watch.verdict(sampleRecord(23, { initiatorMac: mac, startMicros: START }), false)
-  watch.clockSet(0)
-  watch.packets(createFrameBatch(0), batchOf(each(600, (i) => [request(1000 + i)])))
-  watch.advance(START + 2 * SECOND)
-  expect(told.slice(1)).toEqual([
-    'request-flood true 80: 192.168.0.23 received 512 requests (udp port 80) in 1 s that did not become connections',
-  ])
+  for (const flags of [SYN, undefined]) {
+    told.length = 0
+    watch.packets(createFrameBatch(0), batchOf(each(600, (i) => [request(i, flags)])))
+    expect(told).toEqual([])
+    if (flags === SYN) watch.inputEnded()
+    else watch.advance(START + 2 * SECOND)
+    expect(told).toEqual([
+      `request-flood true 80: 192.168.0.23 received 512 requests (${flags === SYN ? 'tcp' : 'udp'} port 80) in 1 s that did not become connections`,
+    ])
+    watch.clockSet(0)
+  }
 })
