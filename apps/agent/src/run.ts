@@ -3,6 +3,7 @@
  * command line or the configuration was wrong. An error is one line on standard error; a stack trace means a
  * fault of OddFlow's own, and says so.
  */
+import { TOO_MANY_FILES } from '@oddflow/core'
 import { oneLineErrors, reportFailure, UsageError } from '@oddflow/program'
 import { completionCommand } from '@oddflow/program/completion'
 import { Argument, Command, Option } from 'commander'
@@ -371,7 +372,7 @@ export async function run(argv: readonly string[]): Promise<void> {
 function report(error: unknown): number {
   const { code } = (error ?? {}) as { code?: unknown }
   if (code === 'EMFILE' || code === 'ENFILE') {
-    standardErrorLog.error('too many open files; raise the limit (ulimit -n, or LimitNOFILE= of a unit)')
+    standardErrorLog.error(TOO_MANY_FILES)
     return 1
   }
   return reportFailure('oddflow-agent', error, standardErrorLog.error)

@@ -3,6 +3,10 @@ export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
+/** What is wrong where the system answers EMFILE or ENFILE, and what to do. */
+export const TOO_MANY_FILES =
+  'too many open files; close some or raise the limit (ulimit -n, or LimitNOFILE= of a unit)'
+
 /**
  * One base class, so that a program can tell a refusal by OddFlow from other errors. A message says what was expected,
  * what was found and where; its parts are fields, so that a program can word them itself.

@@ -13,6 +13,7 @@ export {
   OddFlowError,
   type OddFlowErrorPlace,
   plural,
+  TOO_MANY_FILES,
 } from './errors.js'
 export { exp, expInPlace, log } from './exp-log.js'
 export {

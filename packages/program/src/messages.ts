@@ -1,5 +1,5 @@
 /** Messages of a program: one line each on standard error, with control characters shown. */
-import { FormatError, OddFlowError } from '@oddflow/core'
+import { FormatError, OddFlowError, TOO_MANY_FILES } from '@oddflow/core'
 
 /** JSON on one line. Inside JSON text a \u escape is the character itself, so a program reads the same. */
 export function jsonLine(value: unknown): string {
@@ -60,7 +60,8 @@ const ADVICE: Record<string, string> = {
   EPERM: 'not permitted; check its owner and mode',
   ENOSPC: 'no space left; free some or choose another place',
   EROFS: 'the file system is read-only; choose another place',
-  EMFILE: 'too many open files; close some or raise the limit (ulimit -n)',
+  EMFILE: TOO_MANY_FILES,
+  ENFILE: TOO_MANY_FILES,
   ELOOP: 'symbolic links form a loop; check the path',
   ENAMETOOLONG: 'the name is too long; choose a shorter one',
 }

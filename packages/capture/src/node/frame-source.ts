@@ -1,6 +1,6 @@
 /** A capture being read: batches to iterate once, and the end state afterwards. */
 
-import { OddFlowError } from '@oddflow/core'
+import { OddFlowError, TOO_MANY_FILES } from '@oddflow/core'
 import type { CaptureEnd } from '../capture-notes.js'
 import type { FrameBatch } from '../packet-batch.js'
 
@@ -51,11 +51,7 @@ export function describeSystemError(file: string, cause: unknown): CaptureFileEr
       return new CaptureFileError(file, 'permission', 'permission denied; make it readable for this user')
     case 'EMFILE':
     case 'ENFILE':
-      return new CaptureFileError(
-        file,
-        'unreadable',
-        'cannot be read: too many open files; close some or raise the limit (ulimit -n)',
-      )
+      return new CaptureFileError(file, 'unreadable', `cannot be read: ${TOO_MANY_FILES}`)
     default:
       return new CaptureFileError(
         file,

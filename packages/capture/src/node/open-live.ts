@@ -7,7 +7,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Socket } from 'node:net'
 import process from 'node:process'
-import { OddFlowError } from '@oddflow/core'
+import { OddFlowError, TOO_MANY_FILES } from '@oddflow/core'
 import type { CaptureEnd } from '../capture-notes.js'
 import { type CaptureReader, createCaptureReader, DEFAULT_BATCH_FRAMES } from '../capture-reader.js'
 import type { FrameBatch } from '../packet-batch.js'
@@ -67,7 +67,7 @@ function describeSpawnError(name: string, program: string, cause: unknown): Live
       )
     case 'EMFILE':
     case 'ENFILE':
-      return fail('ended', ': too many open files; raise the limit (ulimit -n, or LimitNOFILE= of a unit)')
+      return fail('ended', `: ${TOO_MANY_FILES}`)
     default: {
       const words = cause instanceof Error ? cause.message.split('\n')[0]! : String(cause)
       return fail('ended', `: ${program} did not start: ${words}`, words)
