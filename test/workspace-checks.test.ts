@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { checkAddresses } from '../tools/checks/addresses.mjs'
 import { checkAmbient } from '../tools/checks/ambient.mjs'
-import { checkExports, checkImports } from '../tools/checks/exports.mjs'
+import { checkExports, checkImports, readSources } from '../tools/checks/exports.mjs'
 import { checkLinks } from '../tools/checks/links.mjs'
 import { checkManifests } from '../tools/checks/manifests.mjs'
 import { checkMethods } from '../tools/checks/methods.mjs'
@@ -171,7 +171,7 @@ describe('public exports', () => {
       path: `packages/sample/src/${name}`,
       text,
     }))
-    return checkExports([manifest, ...files]).map(
+    return checkExports(readSources([manifest, ...files])).map(
       ({ path, line, message }) =>
         `${path.slice('packages/sample/src/'.length)}:${line} ${message.split(' ')[0]}`,
     )
@@ -216,7 +216,7 @@ describe('imports of programs without types', () => {
     { path: 'packages/sample/src/a.ts', text: 'export const one = 1\nexport const hidden = 0' },
   ]
   const check = (text: string): number[] =>
-    linesOf(checkImports([...files, { path: 'packages/sample/bench/fit.mjs', text }]))
+    linesOf(checkImports(readSources([...files, { path: 'packages/sample/bench/fit.mjs', text }])))
 
   it('must be exported by the package or the built file', () => {
     const text =

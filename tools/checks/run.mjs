@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { checkAddresses } from './addresses.mjs'
 import { checkAmbient } from './ambient.mjs'
-import { checkExports, checkImports } from './exports.mjs'
+import { checkExports, checkImports, readSources } from './exports.mjs'
 import { listFiles, readTextFiles } from './files.mjs'
 import { checkLinks } from './links.mjs'
 import { checkManifests } from './manifests.mjs'
@@ -17,12 +17,13 @@ import { checkMethods } from './methods.mjs'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const paths = listFiles(root)
 const files = readTextFiles(root, paths)
+const sources = readSources(files)
 const complaints = [
   ...checkAmbient(files),
   ...checkAddresses(files),
   ...checkManifests(files),
-  ...checkExports(files),
-  ...checkImports(files),
+  ...checkExports(sources),
+  ...checkImports(sources),
   ...checkLinks(files, paths),
   ...checkMethods(
     root,
