@@ -11,6 +11,7 @@
  */
 import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { FormatError } from '@oddflow/core'
+import * as v from 'valibot'
 
 /** The bucket of offers and model files. */
 export const MODELS_BUCKET = 'oddflow-models'
@@ -27,7 +28,6 @@ export const LEAST_JUDGED_FLOWS = 100
 
 /** Names of gateways and groups. */
 export const FLEET_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/
-const SHA256 = /^[0-9a-f]{64}$/
 /** A signature over a manifest is none over a model file. */
 const SIGNED_PREFIX = 'oddflow model manifest\n'
 
@@ -50,39 +50,59 @@ export const modelStateSubject = (gateway: string): string => `$KV.${MODEL_STATE
 export const directGetSubject = (bucket: string, subject: string): string =>
   `$JS.API.DIRECT.GET.KV_${bucket}.${subject}`
 
-/** The signed text. */
-export interface ModelManifest {
-  readonly target: FleetTarget
+// ---- what is sent
+
+const matching = (pattern: RegExp) => v.pipe(v.string(), v.regex(pattern))
+const wholeFrom = (least: number) => v.pipe(v.number(), v.safeInteger(), v.minValue(least))
+const version = wholeFrom(1)
+const sha256 = matching(/^[0-9a-f]{64}$/)
+/** ISO 8601. */
+const time = matching(/^[0-9TZ:.-]{20,30}$/)
+
+const manifestSchema = v.strictObject({
+  format: v.literal(1),
+  target: v.pipe(
+    matching(/^(gateway|group)\.[a-z0-9][a-z0-9-]{0,62}$/),
+    v.transform((text) => {
+      const [kind, name] = text.split('.') as [FleetTarget['kind'], string]
+      return { kind, name }
+    }),
+  ),
   /** Higher than that of every earlier manifest. */
-  readonly version: number
+  version,
   /** null: the model of the gateway's own configuration. */
-  readonly model: { readonly sha256: string; readonly sizeBytes: number } | null
+  model: v.nullable(v.object({ sha256, sizeBytes: wholeFrom(1) })),
   /** The model judges beside the one in use for at least this long first. */
-  readonly shadowSeconds: number
+  shadowSeconds: wholeFrom(0),
   /** Where the model comes from. */
-  readonly provenance: {
-    readonly publishedAt: string
-    readonly oddflowVersion: string
-    readonly dataSha256: string
-  }
-}
+  provenance: v.object({
+    publishedAt: time,
+    oddflowVersion: matching(/^[\w.+-]{0,64}$/),
+    dataSha256: matching(/^[0-9a-f]{0,64}$/),
+  }),
+})
+/** The signed text. */
+export type ModelManifest = Decoded<typeof manifestSchema>
 
-/** A manifest's text with its signature. */
-export interface SignedManifest {
+const signedSchema = v.strictObject({
   /** JSON, as it was signed. */
-  readonly manifest: string
+  manifest: matching(/^[\x20-\x7e]{2,2000}$/),
   /** Base64 of 64 bytes. */
-  readonly signature: string
-}
+  signature: matching(/^[A-Za-z0-9+/]{86}==$/),
+})
+/** A manifest's text with its signature. */
+export type SignedManifest = v.InferOutput<typeof signedSchema>
 
-/** What a target is offered. */
-export interface ModelOffer {
-  readonly signed: SignedManifest
+const offerSchema = v.strictObject({
+  format: v.literal(1),
+  signed: signedSchema,
   /** Names the last good model under the next version, signed at the same time; null in a roll-back. */
-  readonly rollback: SignedManifest | null
+  rollback: v.nullable(signedSchema),
   /** Of the gateways: canaries below 1, all at 1. */
-  readonly share: number
-}
+  share: v.pipe(v.number(), v.minValue(0), v.maxValue(1)),
+})
+/** What a target is offered. */
+export type ModelOffer = Decoded<typeof offerSchema>
 
 /** What became of the newest version on a gateway. */
 const MODEL_STAGES = [
@@ -102,21 +122,25 @@ const MODEL_STAGES = [
 /** One of MODEL_STAGES. */
 export type ModelStage = (typeof MODEL_STAGES)[number]
 
-/** What a gateway reports. */
-export interface GatewayModelState {
-  readonly group: string | null
-  readonly stage: ModelStage
+const stateSchema = v.strictObject({
+  format: v.literal(1),
+  group: v.nullable(matching(FLEET_NAME)),
+  stage: v.picklist(MODEL_STAGES),
   /** That the stage is of. */
-  readonly version: number
+  version: wholeFrom(0),
   /** null: the model of the configuration is used. */
-  readonly inUse: { readonly version: number; readonly sha256: string } | null
-  readonly reason: string | null
+  inUse: v.nullable(v.object({ version, sha256 })),
+  reason: v.nullable(matching(/^.{0,1000}$/s)),
   /** Flows that both models judged and the other one found normal, and those of them that the new one flagged. */
-  readonly flows: number
-  readonly falseAlarms: number
-  /** ISO 8601. */
-  readonly at: string
-}
+  flows: wholeFrom(0),
+  falseAlarms: wholeFrom(0),
+  at: time,
+})
+/** What a gateway reports. */
+export type GatewayModelState = Decoded<typeof stateSchema>
+
+type Schema = v.GenericSchema<unknown, { format: 1 }>
+type Decoded<Of extends Schema> = Readonly<Omit<v.InferOutput<Of>, 'format'>>
 
 /** Signs with a private Ed25519 key. */
 export function signManifest(manifest: ModelManifest, key: KeyObject): SignedManifest {
@@ -132,81 +156,20 @@ export function readManifest(
   if (key !== 'unchecked' && !isSigned(manifest, signature, key)) {
     throw fail('the signature is not by the pinned key')
   }
-  const { format, target, version, model, shadowSeconds, provenance, ...rest } = objectOf(
-    parse(manifest),
-    'manifest',
-  )
-  if (format !== 1) throw fail(`format: expected 1, found ${short(format)}`)
-  const [, kind, name] = /^(gateway|group)\.([a-z0-9-]+)$/.exec(String(target)) ?? []
-  if (kind === undefined || name === undefined || !isFleetName(name)) throw fail(`target: ${short(target)}`)
-  const from = objectOf(provenance, 'provenance')
-  const sized = model === null ? null : objectOf(model, 'model')
-  checkRest(rest)
-  return {
-    target: { kind: kind as FleetTarget['kind'], name },
-    version: whole(version, 'version', 1),
-    model:
-      sized === null
-        ? null
-        : {
-            sha256: matching(sized.sha256, SHA256, 'model.sha256'),
-            sizeBytes: whole(sized.sizeBytes, 'model.sizeBytes', 1),
-          },
-    shadowSeconds: whole(shadowSeconds, 'shadowSeconds', 0),
-    provenance: {
-      publishedAt: matching(from.publishedAt, /^[0-9TZ:.-]{20,30}$/, 'provenance.publishedAt'),
-      oddflowVersion: matching(from.oddflowVersion, /^[\w.+-]{0,64}$/, 'provenance.oddflowVersion'),
-      dataSha256: matching(from.dataSha256, /^[0-9a-f]{0,64}$/, 'provenance.dataSha256'),
-    },
-  }
+  return decoded(manifestSchema, manifest, 'manifest')
 }
 
 /** JSON in UTF-8. */
-export function encodeOffer({ signed, rollback, share }: ModelOffer): Uint8Array {
-  return new TextEncoder().encode(JSON.stringify({ format: 1, signed, rollback, share }))
-}
+export const encodeOffer = (offer: ModelOffer): Uint8Array => encoded(offer)
 
 /** Throws FormatError. Signatures are not checked yet. */
-export function decodeOffer(bytes: Uint8Array): ModelOffer {
-  const { format, signed, rollback, share, ...rest } = decodeObject(bytes, 'offer')
-  if (format !== 1) throw fail(`format: expected 1, found ${short(format)}`)
-  if (typeof share !== 'number' || !(share >= 0 && share <= 1)) throw fail(`share: ${short(share)}`)
-  checkRest(rest)
-  return { signed: signedOf(signed), rollback: rollback === null ? null : signedOf(rollback), share }
-}
+export const decodeOffer = (bytes: Uint8Array): ModelOffer => decoded(offerSchema, bytes, 'offer')
 
 /** JSON in UTF-8. */
-export function encodeModelState(state: GatewayModelState): Uint8Array {
-  return new TextEncoder().encode(JSON.stringify({ format: 1, ...state }))
-}
+export const encodeModelState = (state: GatewayModelState): Uint8Array => encoded(state)
 
 /** Throws FormatError. */
-export function decodeModelState(bytes: Uint8Array): GatewayModelState {
-  const { format, group, stage, version, inUse, reason, flows, falseAlarms, at, ...rest } = decodeObject(
-    bytes,
-    'state',
-  )
-  if (format !== 1) throw fail(`format: expected 1, found ${short(format)}`)
-  if (!MODEL_STAGES.includes(stage as ModelStage)) throw fail(`stage: ${short(stage)}`)
-  const used = inUse === null ? null : objectOf(inUse, 'inUse')
-  checkRest(rest)
-  return {
-    group: group === null ? null : matching(group, FLEET_NAME, 'group'),
-    stage: stage as ModelStage,
-    version: whole(version, 'version', 0),
-    inUse:
-      used === null
-        ? null
-        : {
-            version: whole(used.version, 'inUse.version', 1),
-            sha256: matching(used.sha256, SHA256, 'inUse.sha256'),
-          },
-    reason: reason === null ? null : matching(reason, /^.{0,1000}$/s, 'reason'),
-    flows: whole(flows, 'flows', 0),
-    falseAlarms: whole(falseAlarms, 'falseAlarms', 0),
-    at: matching(at, /^[0-9TZ:.-]{20,30}$/, 'at'),
-  }
-}
+export const decodeModelState = (bytes: Uint8Array): GatewayModelState => decoded(stateSchema, bytes, 'state')
 
 /** The same gateways for a version every time, and others for the next. */
 export function isCanary(gateway: string, version: number, share: number): boolean {
@@ -244,56 +207,32 @@ const signedBytes = (manifest: string): Uint8Array => new TextEncoder().encode(S
 
 const fail = (problem: string): FormatError => new FormatError('fleet-model', problem)
 
-function decodeObject(bytes: Uint8Array, what: string): Record<string, unknown> {
-  if (bytes.length > MAXIMUM_OFFER_BYTES) {
-    throw fail(`${what}: ${bytes.length} bytes, at most ${MAXIMUM_OFFER_BYTES}`)
+const encoded = (message: ModelOffer | GatewayModelState): Uint8Array =>
+  new TextEncoder().encode(JSON.stringify({ format: 1, ...message }))
+
+function decoded<Of extends Schema>(schema: Of, message: Uint8Array | string, what: string): Decoded<Of> {
+  if (message.length > MAXIMUM_OFFER_BYTES) {
+    throw fail(`${what}: ${message.length} bytes, at most ${MAXIMUM_OFFER_BYTES}`)
   }
-  let text: string
+  let value: unknown
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    value = JSON.parse(
+      typeof message === 'string' ? message : new TextDecoder('utf-8', { fatal: true }).decode(message),
+    )
   } catch {
-    throw fail(`${what}: not UTF-8`)
+    throw fail(`${what}: expected JSON in UTF-8`)
   }
-  return objectOf(parse(text), what)
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw fail('not JSON')
+  const { success, output, issues } = v.safeParse(schema, value)
+  if (success) {
+    const { format, ...rest } = output
+    return rest
   }
+  const [{ expected, type, path, input }] = issues
+  const field = path?.map(({ key }) => String(key)).join('.') ?? what
+  const found = (JSON.stringify(input) ?? 'nothing').slice(0, 60)
+  throw fail(
+    expected === 'never'
+      ? `unknown field ${field.slice(0, 60)}`
+      : `${field}: expected ${expected ?? type.replaceAll('_', ' ')}, found ${found}`,
+  )
 }
-
-function objectOf(value: unknown, what: string): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-    return value as Record<string, unknown>
-  }
-  throw fail(`${what}: expected an object, found ${short(value)}`)
-}
-
-function signedOf(value: unknown): SignedManifest {
-  const { manifest, signature, ...rest } = objectOf(value, 'signed')
-  checkRest(rest)
-  return {
-    manifest: matching(manifest, /^[\x20-\x7e]{2,2000}$/, 'manifest'),
-    signature: matching(signature, /^[A-Za-z0-9+/]{86}==$/, 'signature'),
-  }
-}
-
-function checkRest(rest: Record<string, unknown>): void {
-  const [unknown] = Object.keys(rest)
-  if (unknown !== undefined) throw fail(`unknown field ${short(unknown)}`)
-}
-
-function whole(value: unknown, field: string, least: number): number {
-  if (Number.isSafeInteger(value) && (value as number) >= least) return value as number
-  throw fail(`${field}: expected a whole number from ${least}, found ${short(value)}`)
-}
-
-function matching(value: unknown, pattern: RegExp, field: string): string {
-  if (typeof value === 'string' && pattern.test(value)) return value
-  throw fail(`${field}: ${short(value)}`)
-}
-
-const short = (value: unknown): string => (JSON.stringify(value) ?? 'nothing').slice(0, 60)
