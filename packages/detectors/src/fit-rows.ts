@@ -10,10 +10,10 @@ import {
   type Rng,
 } from '@oddflow/core'
 import type { HeldOutScores } from './calibration/held-out.js'
-import type { DetectorFit, FitStage } from './detector.js'
+import type { DetectorFit, FitContext, FitStage } from './detector.js'
 import type { DetectorModel } from './model.js'
 import { type CheckedParameters, checkExplicitSizes, storedParameters } from './parameters.js'
-import { constantColumns } from './scaler.js'
+import { fitScaler, type ScalerModel, type ScalerName, scaleRows } from './scaler.js'
 
 /** How far a fit has come. */
 export interface FitProgress {
@@ -111,6 +111,18 @@ function notesOn(rows: Matrix, categoryColumn: number | null, shared: SharedWork
   })
 }
 
+/** Columns of one number alone. */
+function constantColumns(rows: Matrix, categoryColumn: number | null): number {
+  let constant = 0
+  for (let j = 0; j < rows.cols; j++) {
+    if (j === categoryColumn) continue
+    let i = 1
+    while (i < rows.rows && rows.data[i * rows.cols + j] === rows.data[j]) i++
+    if (i >= rows.rows) constant++
+  }
+  return constant
+}
+
 // ---- training rows
 
 /**
@@ -180,4 +192,16 @@ export function createSharedWork(quantiles: readonly number[]): SharedWork {
       return value
     },
   }
+}
+
+/** A scaler of that name fitted to the rows, and the scaled rows. */
+export function fitScaledRows(
+  rows: Matrix,
+  kind: ScalerName,
+  { shared, categoryColumn }: Pick<FitContext, 'shared' | 'categoryColumn'>,
+): { readonly scaler: ScalerModel; readonly scaled: Matrix } {
+  return shared.once('scaled rows', [rows, kind, categoryColumn], () => {
+    const scaler = fitScaler(rows, kind, categoryColumn)
+    return { scaler, scaled: scaleRows(scaler, rows) }
+  })
 }

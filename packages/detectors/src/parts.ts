@@ -36,13 +36,7 @@ export { createViews, joinMember, viewWeights } from './ensemble/members.js'
 export { type Fields, failField, fieldsAt, finiteAt, matrixAt, numbersAt, wholeAt } from './fields.js'
 export { type DiagonalMixture, typedMixtureCovariances } from './mixture/covariance-types.js'
 export { componentLogDensities, type LogDensitiesInto } from './mixture/gaussian-mixture.js'
-export {
-  int32Tensor,
-  ModelFileReader,
-  matrixTensor,
-  statedChecksum,
-  vectorTensor,
-} from './model-file/layout.js'
+export { encodeFields, ModelFileReader, statedChecksum } from './model-file/layout.js'
 export { checkProvenance } from './model-file/saved-model.js'
 export { scaledWidth, scaleInto, scaleRows } from './scaler.js'
 export { checkSameFields } from './table-checks.js'

@@ -9,15 +9,14 @@
  * - `quantile` is the share of training rows below, as in scikit-learn's QuantileTransformer, but beyond the training
  *   rows it continues linearly, which a novelty detector must see.
  *
- * A scaler is its type, its definition and its lines in `SCALERS` and, if it can be exported, `C_SCALERS`. All drop a
- * category column, whose numbers are names.
+ * A scaler is its type, its definition and its lines in `SCALERS` and `C_SCALERS`. All drop a category column, whose
+ * numbers are names.
  */
 
-import { ArgumentError, createMatrix, DataError, exp, log, type Matrix, type Tensor } from '@oddflow/core'
-import type { FitContext } from './detector.js'
+import { createMatrix, DataError, exp, log, type Matrix, type Tensor } from '@oddflow/core'
 import type { CWriter } from './export-c/c-text.js'
 import { type Fields, failField, fieldsAt, numbersAt, wholeAt } from './fields.js'
-import { type ModelFileReader, vectorTensor } from './model-file/layout.js'
+import { encodeFields, type ModelFileReader, type TensorFields } from './model-file/layout.js'
 
 /** What every scaler may have. */
 export interface ScaledColumns {
@@ -47,13 +46,9 @@ export interface LogScaler extends ScaledColumns {
   readonly kind: 'log'
 }
 
-/** `log`, then as `standard`. */
-export interface LogStandardScaler extends ScaledColumns {
+/** `log`, then as `standard`: mean and scale are those of the logarithms. */
+export interface LogStandardScaler extends Omit<StandardScaler, 'kind'> {
   readonly kind: 'log-standard'
-  /** Length D, of the logarithms. */
-  readonly mean: Float64Array
-  /** Length D, positive. */
-  readonly scale: Float64Array
 }
 
 /**
@@ -70,101 +65,61 @@ export interface QuantileScaler extends ScaledColumns {
   readonly positions: Float64Array
 }
 
+/** What a fit finds: a scaler without its name. */
+type Found<Model extends ScaledColumns> = Omit<Model, 'kind' | 'categoryColumn'>
+
 interface ScalerDefinition<Model extends ScaledColumns> {
   /** Throws DataError if a column's numbers are too large for a mean, a deviation or a range. */
-  fit(rows: Matrix): Model
-  /**
-   * Writes `count` scaled rows of `source`, from its element `start` on, to `out`, which may be `source` if `start` is
-   * 0.
-   */
-  apply(
-    scaler: Model,
-    source: Float64Array,
-    start: number,
-    count: number,
-    cols: number,
-    out: Float64Array,
-  ): void
+  fit(rows: Matrix): Found<Model>
+  /** The number x of a column, scaled. */
+  scale(scaler: Found<Model>, column: number, x: number): number
   /** The number that scales to `y`, up to rounding. */
-  invert(scaler: Model, column: number, y: number): number
-  encode(scaler: Model): Readonly<Record<string, Tensor>>
-  /** What a file has of it, unchecked. */
-  decode(file: ModelFileReader): Fields
+  invert(scaler: Found<Model>, column: number, y: number): number
+  /** What a model file has of it. */
+  readonly tensors: TensorFields
   /**
-   * Checks a value that may be a scaler for `dimension` columns; returns it with the known fields only. Throws
-   * ArgumentError with the path of the fault.
+   * Checks a value that may be a scaler for `dimension` columns; returns the known fields only. Throws ArgumentError with
+   * the path of the fault.
    */
-  check(value: Fields, dimension: number): Model
+  check(value: Fields, dimension: number): Found<Model>
 }
 
 // the scalers, one by one
 
 const none: ScalerDefinition<NoScaler> = {
-  fit: () => ({ kind: 'none' }),
-  apply(_, source, start, count, cols, out) {
-    for (let i = 0; i < count * cols; i++) out[i] = source[start + i]!
-  },
+  fit: () => ({}),
+  scale: (_, __, x) => x,
   invert: (_, __, y) => y,
-  encode: () => ({}),
-  decode: () => ({}),
-  check: () => ({ kind: 'none' }),
+  tensors: {},
+  check: () => ({}),
 }
 
 const logarithm: ScalerDefinition<LogScaler> = {
-  fit: () => ({ kind: 'log' }),
-  apply(_, source, start, count, cols, out) {
-    for (let i = 0; i < count * cols; i++) out[i] = signedLog(source[start + i]!)
-  },
+  ...none,
+  scale: (_, __, x) => signedLog(x),
   invert: (_, __, y) => signedExp(y),
-  encode: () => ({}),
-  decode: () => ({}),
-  check: () => ({ kind: 'log' }),
 }
 
 const standard: ScalerDefinition<StandardScaler> = {
-  fit: (rows) => ({ kind: 'standard', ...fitMoments(rows) }),
-  apply({ mean, scale }, source, start, count, cols, out) {
-    for (let i = 0, at = 0; i < count; i++) {
-      for (let j = 0; j < cols; j++, at++) out[at] = (source[start + at]! - mean[j]!) / scale[j]!
-    }
-  },
+  fit: fitMoments,
+  scale: ({ mean, scale }, column, x) => (x - mean[column]!) / scale[column]!,
   invert: ({ mean, scale }, column, y) => y * scale[column]! + mean[column]!,
-  encode: encodeMoments,
-  decode: decodeMoments,
-  check: (value, dimension) => ({ kind: 'standard', ...checkMoments(value, dimension) }),
+  tensors: { mean: 'vector', scale: 'vector' },
+  check: checkMoments,
 }
 
 const logStandard: ScalerDefinition<LogStandardScaler> = {
-  fit: (rows) => ({ kind: 'log-standard', ...fitMoments(scaleRows({ kind: 'log' }, rows)) }),
-  apply({ mean, scale }, source, start, count, cols, out) {
-    for (let i = 0, at = 0; i < count; i++) {
-      for (let j = 0; j < cols; j++, at++) out[at] = (signedLog(source[start + at]!) - mean[j]!) / scale[j]!
-    }
-  },
+  ...standard,
+  fit: (rows) => fitMoments(scaleRows({ kind: 'log' }, rows)),
+  scale: ({ mean, scale }, column, x) => (signedLog(x) - mean[column]!) / scale[column]!,
   invert: ({ mean, scale }, column, y) => signedExp(y * scale[column]! + mean[column]!),
-  encode: encodeMoments,
-  decode: decodeMoments,
-  check: (value, dimension) => ({ kind: 'log-standard', ...checkMoments(value, dimension) }),
 }
 
 const quantile: ScalerDefinition<QuantileScaler> = {
   fit: fitQuantiles,
-  apply(scaler, source, start, count, cols, out) {
-    for (let i = 0, at = 0; i < count; i++) {
-      for (let j = 0; j < cols; j++, at++) out[at] = quantileOf(scaler, j, source[start + at]!)
-    }
-  },
+  scale: quantileOf,
   invert: numberAt,
-  encode: ({ starts, knots, positions }) => ({
-    'scaler.knots': vectorTensor(knots),
-    'scaler.positions': vectorTensor(positions),
-    'scaler.starts': { dtype: 'U32', shape: [starts.length], data: starts },
-  }),
-  decode: (file) => ({
-    starts: file.uint32('scaler.starts'),
-    knots: file.vector('scaler.knots'),
-    positions: file.vector('scaler.positions'),
-  }),
+  tensors: { starts: 'uint32', knots: 'vector', positions: 'vector' },
   check: checkQuantiles,
 }
 
@@ -194,20 +149,9 @@ function scalerNamed(name: ScalerName): ScalerDefinition<ScalerModel> {
  */
 export function fitScaler(rows: Matrix, kind: ScalerName, categoryColumn: number | null = null): ScalerModel {
   const definition = scalerNamed(kind)
-  if (categoryColumn === null) return definition.fit(rows)
-  return { ...definition.fit(scaleRows({ kind: 'none', categoryColumn }, rows)), categoryColumn }
-}
-
-/** A scaler of that name fitted to the rows, and the scaled rows. */
-export function fitScaledRows(
-  rows: Matrix,
-  kind: ScalerName,
-  { shared, categoryColumn }: Pick<FitContext, 'shared' | 'categoryColumn'>,
-): { readonly scaler: ScalerModel; readonly scaled: Matrix } {
-  return shared.once('scaled rows', [rows, kind, categoryColumn], () => {
-    const scaler = fitScaler(rows, kind, categoryColumn)
-    return { scaler, scaled: scaleRows(scaler, rows) }
-  })
+  if (categoryColumn === null) return { kind, ...definition.fit(rows) } as ScalerModel
+  const found = definition.fit(scaleRows({ kind: 'none', categoryColumn }, rows))
+  return { kind, ...found, categoryColumn } as ScalerModel
 }
 
 /** A scaled copy of all rows; the rows themselves if nothing changes. */
@@ -234,7 +178,7 @@ export function scaleInto(
 ): void {
   const { categoryColumn } = scaler
   if (categoryColumn === undefined) {
-    scalerNamed(scaler.kind).apply(scaler, source, start, count, cols, out)
+    scaleColumns(scaler, source, start, count, cols, out)
     return
   }
   let at = 0
@@ -243,7 +187,22 @@ export function scaleInto(
     for (let j = 0; j < categoryColumn; j++) out[at++] = source[row + j]!
     for (let j = categoryColumn + 1; j < cols; j++) out[at++] = source[row + j]!
   }
-  if (scaler.kind !== 'none') scalerNamed(scaler.kind).apply(scaler, out, 0, count, cols - 1, out)
+  if (scaler.kind !== 'none') scaleColumns(scaler, out, 0, count, cols - 1, out)
+}
+
+/** All columns; `out` may be `source` if `start` is 0. */
+function scaleColumns(
+  scaler: ScalerModel,
+  source: Float64Array,
+  start: number,
+  count: number,
+  cols: number,
+  out: Float64Array,
+): void {
+  const { scale } = scalerNamed(scaler.kind)
+  for (let i = 0, at = 0; i < count; i++) {
+    for (let j = 0; j < cols; j++, at++) out[at] = scale(scaler, j, source[start + at]!)
+  }
 }
 
 /** Writes the unscaled `scaled[start … start + cols)` to `out` at 0. Leaves the category column in `out` unchanged. */
@@ -263,21 +222,9 @@ export function unscaleRow(
   }
 }
 
-/** Columns of one number alone. */
-export function constantColumns(rows: Matrix, categoryColumn: number | null): number {
-  let constant = 0
-  for (let j = 0; j < rows.cols; j++) {
-    if (j === categoryColumn) continue
-    let i = 1
-    while (i < rows.rows && rows.data[i * rows.cols + j] === rows.data[j]) i++
-    if (i >= rows.rows) constant++
-  }
-  return constant
-}
-
 /** Scalers in a model file: the kind is in the feature contract, the numbers in tensors. */
 export function encodeScaler(scaler: ScalerModel): Readonly<Record<string, Tensor>> {
-  return scalerNamed(scaler.kind).encode(scaler)
+  return encodeFields(scaler, scalerNamed(scaler.kind).tensors, 'scaler.')
 }
 
 /** Of the name in a contract. */
@@ -285,7 +232,7 @@ export function decodeScaler(file: ModelFileReader, kind: string): Fields {
   if (!(SCALER_NAMES as readonly string[]).includes(kind)) {
     return failField('featureContract.scaler', `one of ${SCALER_NAMES.join(', ')}`, kind)
   }
-  return { kind, ...scalerNamed(kind as ScalerName).decode(file) }
+  return { kind, ...file.fields(scalerNamed(kind as ScalerName).tensors, 'scaler.') }
 }
 
 /** For rows of `dimension` columns, including the category column. */
@@ -293,14 +240,12 @@ export function checkScalerModel(value: unknown, dimension: number, kind: Scaler
   const s = fieldsAt(value, 'scaler')
   if (s.kind !== kind) failField('scaler.kind', kind, s.kind)
   const { categoryColumn } = s
-  if (categoryColumn === undefined) return scalerNamed(kind).check(s, dimension)
+  const { check } = scalerNamed(kind)
+  if (categoryColumn === undefined) return { kind, ...check(s, dimension) } as ScalerModel
   if (dimension < 2 || !(wholeAt(categoryColumn, 'scaler.categoryColumn') < dimension)) {
     return failField('scaler.categoryColumn', `one of several columns, here ${dimension}`, categoryColumn)
   }
-  return {
-    ...scalerNamed(kind).check(s, dimension - 1),
-    categoryColumn: wholeAt(categoryColumn, 'scaler.categoryColumn'),
-  }
+  return { kind, ...check(s, dimension - 1), categoryColumn } as ScalerModel
 }
 
 // means and deviations
@@ -325,21 +270,11 @@ function fitMoments({ rows: n, cols, data }: Matrix): Moments {
   return { mean, scale }
 }
 
-type Moments = Pick<StandardScaler, 'mean' | 'scale'>
-
-function encodeMoments({ mean, scale }: Moments): Readonly<Record<string, Tensor>> {
-  return { 'scaler.mean': vectorTensor(mean), 'scaler.scale': vectorTensor(scale) }
-}
-
-function decodeMoments(file: ModelFileReader): Fields {
-  return { mean: file.vector('scaler.mean'), scale: file.vector('scaler.scale') }
-}
+type Moments = Found<StandardScaler>
 
 function checkMoments(value: Fields, dimension: number): Moments {
-  const mean = numbersAt(value.mean, 'scaler.mean')
-  const scale = numbersAt(value.scale, 'scaler.scale')
-  if (mean.length !== dimension) failField('scaler.mean', `${dimension} numbers`, mean.length)
-  if (scale.length !== dimension) failField('scaler.scale', `${dimension} numbers`, scale.length)
+  const mean = numbersAt(value.mean, 'scaler.mean', dimension)
+  const scale = numbersAt(value.scale, 'scaler.scale', dimension)
   for (const v of scale) if (!(v > 0)) failField('scaler.scale', 'positive numbers', v)
   return { mean, scale }
 }
@@ -365,7 +300,7 @@ function signedExp(y: number): number {
 /** Steps between the knots of a column. */
 const QUANTILE_STEPS = 100
 
-function fitQuantiles({ rows: n, cols, data }: Matrix): QuantileScaler {
+function fitQuantiles({ rows: n, cols, data }: Matrix): Quantiles {
   const starts = new Uint32Array(cols + 1)
   const knots: number[] = []
   const positions: number[] = []
@@ -389,50 +324,43 @@ function fitQuantiles({ rows: n, cols, data }: Matrix): QuantileScaler {
     }
     starts[j + 1] = knots.length
   }
-  return {
-    kind: 'quantile',
-    starts,
-    knots: Float64Array.from(knots),
-    positions: Float64Array.from(positions),
-  }
+  return { starts, knots: Float64Array.from(knots), positions: Float64Array.from(positions) }
 }
 
-function quantileOf({ starts, knots, positions }: QuantileScaler, column: number, x: number): number {
+type Quantiles = Found<QuantileScaler>
+
+function quantileOf({ starts, knots, positions }: Quantiles, column: number, x: number): number {
   const first = starts[column]!
   const last = starts[column + 1]! - 1
   const range = last > first ? knots[last]! - knots[first]! : 1
   if (!(x > knots[first]!)) return positions[first]! + (x - knots[first]!) / range
   if (!(x < knots[last]!)) return positions[last]! + (x - knots[last]!) / range
-  // knots[low] ≤ x < knots[high]
-  let low = first
-  let high = last
-  while (high - low > 1) {
-    const middle = (low + high) >> 1
-    if (knots[middle]! <= x) low = middle
-    else high = middle
-  }
-  const from = positions[low]!
-  return from + (positions[high]! - from) * ((x - knots[low]!) / (knots[high]! - knots[low]!))
+  return between(knots, positions, first, last, x)
 }
 
-function numberAt({ starts, knots, positions }: QuantileScaler, column: number, y: number): number {
+function numberAt({ starts, knots, positions }: Quantiles, column: number, y: number): number {
   const first = starts[column]!
   const last = starts[column + 1]! - 1
   const range = last > first ? knots[last]! - knots[first]! : 1
   if (!(y > positions[first]!)) return knots[first]! + (y - positions[first]!) * range
   if (!(y < positions[last]!)) return knots[last]! + (y - positions[last]!) * range
+  return between(positions, knots, first, last, y)
+}
+
+/** Linear from the places of x to those of y, for from[first] < x < from[last]. */
+function between(from: Float64Array, to: Float64Array, first: number, last: number, x: number): number {
+  // from[low] ≤ x < from[high]
   let low = first
   let high = last
   while (high - low > 1) {
     const middle = (low + high) >> 1
-    if (positions[middle]! <= y) low = middle
+    if (from[middle]! <= x) low = middle
     else high = middle
   }
-  const share = (y - positions[low]!) / (positions[high]! - positions[low]!)
-  return knots[low]! + (knots[high]! - knots[low]!) * share
+  return to[low]! + (to[high]! - to[low]!) * ((x - from[low]!) / (from[high]! - from[low]!))
 }
 
-function checkQuantiles(s: Fields, dimension: number): QuantileScaler {
+function checkQuantiles(s: Fields, dimension: number): Quantiles {
   const { starts } = s
   if (!(starts instanceof Uint32Array)) return failField('scaler.starts', 'a Uint32Array', starts)
   const knots = numbersAt(s.knots, 'scaler.knots')
@@ -455,17 +383,16 @@ function checkQuantiles(s: Fields, dimension: number): QuantileScaler {
       if (!(positions[i]! >= 0 && positions[i]! <= 1)) {
         failField('scaler.positions', 'numbers from 0 to 1', positions[i])
       }
-      if (i === first) continue
-      if (!(knots[i]! > knots[i - 1]!)) failField('scaler.knots', 'ascending numbers', knots[i])
-      if (!(positions[i]! > positions[i - 1]!)) {
-        failField('scaler.positions', 'ascending numbers', positions[i])
+      for (const [name, values] of Object.entries({ knots, positions })) {
+        if (i > first && !(values[i]! > values[i - 1]!))
+          failField(`scaler.${name}`, 'ascending numbers', values[i])
       }
     }
     if (!Number.isFinite(knots[end - 1]! - knots[first]!)) {
       failField('scaler.knots', 'a finite range', knots[end - 1])
     }
   }
-  return { kind: 'quantile', starts, knots, positions }
+  return { starts, knots, positions }
 }
 
 function tooLarge(column: number): DataError {
@@ -475,12 +402,9 @@ function tooLarge(column: number): DataError {
 // C
 
 /** C text of the scaled number of column j, whose number is the text `x`. */
-type WriteScaler<Model> = (c: CWriter, scaler: Model, x: string) => string
-
-/** A scaler without it cannot be exported. */
-const C_SCALERS: {
-  readonly [Name in ScalerName]?: WriteScaler<Extract<ScalerModel, { readonly kind: Name }>>
-} = {
+const C_SCALERS: Readonly<
+  Record<ScalerName, (c: CWriter, scaler: Moments & Quantiles, x: string) => string>
+> = {
   none: (_c, _scaler, x) => x,
   standard: standardisedText,
   log: (c, _scaler, x) => logText(c, x),
@@ -508,11 +432,11 @@ function standardisedText(c: CWriter, scaler: Moments, x: string): string {
 
 export function writeScaler(c: CWriter, scaler: ScalerModel, width: number, keepsFinite: boolean): void {
   const { categoryColumn = width } = scaler
-  const write = C_SCALERS[scaler.kind] as WriteScaler<ScalerModel> | undefined
-  if (write === undefined) {
-    throw new ArgumentError(`scaler: ${scaler.kind} cannot be exported to C; take another`, 'scaler')
-  }
-  let value = write(c, scaler, categoryColumn === width ? 'row[j]' : `row[j < ${categoryColumn} ? j : j + 1]`)
+  let value = C_SCALERS[scaler.kind](
+    c,
+    scaler as never,
+    categoryColumn === width ? 'row[j]' : `row[j < ${categoryColumn} ? j : j + 1]`,
+  )
   if (keepsFinite && scaler.kind !== 'none') {
     c.need('finite')
     value = `$finite(${value}, DBL_MAX)`

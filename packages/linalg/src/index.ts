@@ -38,6 +38,10 @@ export {
   selectValue,
 } from './pair-distance-quantiles.js'
 export {
+  createDistanceColumns,
+  type DistanceColumns,
+  type DistanceColumnsShape,
+  type DistanceColumnsSteps,
   EMBEDDING_PLAN_NUMBERS,
   type EmbeddingPlan,
   type KernelFunctions,

@@ -5,22 +5,20 @@
  * learning (learned-state.ts), statistics that rows could have made, whole counters, and the frozen model by its
  * detector's check.
  */
-import { ArgumentError, FormatError, type Matrix, type Tensor } from '@oddflow/core'
+import { ArgumentError, FormatError, type Matrix, matrixOf, type Tensor } from '@oddflow/core'
 import { checkModel, checkThreshold, DETECTORS, type LearnedPart, type SavedModel } from '@oddflow/detectors'
 import {
   checkProvenance,
   checkSameFields,
+  encodeFields,
   type Fields,
   failField,
   fieldsAt,
   finiteAt,
-  int32Tensor,
   ModelFileReader,
   matrixAt,
-  matrixTensor,
   numbersAt,
   scaledWidth,
-  vectorTensor,
   wholeAt,
 } from '@oddflow/detectors/parts'
 import { choleskyInto } from '@oddflow/linalg'
@@ -144,42 +142,41 @@ const LARGEST_SHIFT = 1e150
 /** Limit for a number drawn from N(0, 1); no float64 draw is beyond 40. */
 const LARGEST_NORMAL = 100
 
+/** The tensors of a learned state, besides its statistics, its random matrix and the frozen model. */
+const TENSORS = {
+  calibration: 'matrix',
+  doubtful: 'matrix',
+  fresh: 'matrix',
+  held: 'matrix',
+  heldPeriods: 'vector',
+  knownNormal: 'matrix',
+  knownNovel: 'matrix',
+  origins: 'int32',
+  reservoir: 'matrix',
+  reservoirWeights: 'vector',
+} as const
+
 export function encodeLearned(state: LearnedState): LearnedPart {
-  const { frozen, statistics, base } = state
-  const { detector } = frozen
+  const { detector, threshold } = state.frozen
   const inside = DETECTORS[detector.kind].encode(detector)
-  const tensors: Record<string, Tensor> = {
-    'learned.calibration': matrixTensor(state.calibration),
-    'learned.doubtful': matrixTensor(state.doubtful),
-    'learned.fresh': matrixTensor(state.fresh),
-    'learned.held': matrixTensor(state.held.rows),
-    'learned.heldPeriods': vectorTensor(state.held.numbers),
-    'learned.knownNormal': matrixTensor(state.knownNormal),
-    'learned.knownNovel': matrixTensor(state.knownNovel),
-    'learned.origins': int32Tensor(state.origins),
-    'learned.reservoir': matrixTensor(state.reservoir.rows),
-    'learned.reservoirWeights': vectorTensor(state.reservoir.numbers),
-    ...encodeStatistics('learned.statistics', statistics),
-    ...encodeStatistics('learned.base', base),
+  const { held, reservoir } = state
+  const flat = {
+    ...state,
+    ...{ held: held.rows, heldPeriods: held.numbers },
+    ...{ reservoir: reservoir.rows, reservoirWeights: reservoir.numbers },
   }
-  if (state.random !== null) tensors['learned.random'] = matrixTensor(state.random)
+  const tensors: Record<string, Tensor> = {
+    ...encodeFields(flat, TENSORS, 'learned.'),
+    ...(state.random === null ? {} : encodeFields(state, { random: 'matrix' }, 'learned.')),
+    ...encodeStatistics('learned.statistics', state.statistics),
+    ...encodeStatistics('learned.base', state.base),
+  }
   for (const [name, tensor] of Object.entries(inside.tensors)) tensors[`${FROZEN}${name}`] = tensor
+  const { version, options, seed, counters, unseenRows, densityShift, reservoirSeen } = state
+  const { parameters, fitReport } = detector
+  const frozen = { parameters, fitReport, threshold, ...inside.metadata }
   return {
-    metadata: {
-      version: state.version,
-      options: state.options,
-      seed: state.seed,
-      counters: state.counters,
-      unseenRows: state.unseenRows,
-      densityShift: state.densityShift,
-      reservoirSeen: state.reservoirSeen,
-      frozen: {
-        parameters: detector.parameters,
-        fitReport: detector.fitReport,
-        threshold: frozen.threshold,
-        ...inside.metadata,
-      },
-    },
+    metadata: { version, options, seed, counters, unseenRows, densityShift, reservoirSeen, frozen },
     tensors,
   }
 }
@@ -191,11 +188,12 @@ function encodeStatistics(
   const k = masses.length
   const shape = scatters.length === k * d ? [k, d] : [k, d, d]
   return {
-    [`${name}.masses`]: vectorTensor(masses),
-    [`${name}.means`]: { dtype: 'F64', shape: [k, d], data: means },
+    ...encodeFields({ masses, means: matrixOf(k, d, means) }, STATISTICS_FIELDS, `${name}.`),
     [`${name}.scatters`]: { dtype: 'F64', shape, data: scatters },
   }
 }
+
+const STATISTICS_FIELDS = { masses: 'vector', means: 'matrix' } as const
 
 /**
  * The learned state of an updated model; undefined for a model without updates. Throws ArgumentError or FormatError for
@@ -216,18 +214,14 @@ export function learnedStateOf({ detector, learned, provenance }: SavedModel): L
 function decodeLearned(head: Fields, file: ModelFileReader, model: LearningModel): LearnedState {
   const frozenHead = fieldsAt(head.frozen, 'learned.frozen')
   const { covarianceType } = mixtureOfModel(model)
-  const entries = (rows: string, numbers: string): RowEntries => ({
-    rows: file.matrix(rows),
-    numbers: file.vector(numbers),
-  })
   const statistics = (name: string): Fields => {
-    const means = file.matrix(`${name}.means`)
-    const { rows: k, cols: d } = means
+    const { masses, means } = file.fields(STATISTICS_FIELDS, `${name}.`)
+    const { rows: k, cols: d, data } = means as Matrix
     return {
       covarianceType,
       d,
-      masses: file.vector(`${name}.masses`),
-      means: means.data,
+      masses,
+      means: data,
       scatters: file.shaped(`${name}.scatters`, covarianceType === 'full' ? [k, d, d] : [k, d]),
     }
   }
@@ -240,19 +234,15 @@ function decodeLearned(head: Fields, file: ModelFileReader, model: LearningModel
       throw prefixed(error)
     }
   }
+  const { held, heldPeriods, reservoir, reservoirWeights, ...rows } = file.fields(TENSORS, 'learned.')
   const value = {
     ...head,
+    ...rows,
+    held: { rows: held, numbers: heldPeriods },
+    reservoir: { rows: reservoir, numbers: reservoirWeights },
     statistics: statistics('learned.statistics'),
     base: statistics('learned.base'),
     random: file.has('learned.random') ? file.matrix('learned.random') : null,
-    origins: file.int32('learned.origins'),
-    reservoir: entries('learned.reservoir', 'learned.reservoirWeights'),
-    held: entries('learned.held', 'learned.heldPeriods'),
-    calibration: file.matrix('learned.calibration'),
-    doubtful: file.matrix('learned.doubtful'),
-    fresh: file.matrix('learned.fresh'),
-    knownNormal: file.matrix('learned.knownNormal'),
-    knownNovel: file.matrix('learned.knownNovel'),
     frozen: {
       detector: {
         kind: model.kind,

@@ -41,6 +41,7 @@ import {
   viewWeights,
 } from '../ensemble/members.js'
 import { type Fields, failField, fieldsAt } from '../fields.js'
+import { fitScaledRows } from '../fit-rows.js'
 import type { FitReport, ModelFrame } from '../model.js'
 import {
   type ModelFileParts,
@@ -50,7 +51,7 @@ import {
 } from '../model-file/layout.js'
 import { badOption, type OptionDefinition, type OptionReader } from '../options.js'
 import type { CommonParameters } from '../parameters.js'
-import { fitScaledRows, scaledWidth, scaleInto } from '../scaler.js'
+import { scaledWidth, scaleInto } from '../scaler.js'
 import { keepFinite, type Scorer, type ScorerOptions } from '../scorer.js'
 import { HBOS_OPTIONS } from './hbos.js'
 

@@ -6,6 +6,7 @@ import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../de
 import type { CWriter } from '../export-c/c-text.js'
 import { decodeMixture, encodeMixture, writeMixture } from '../families/embedded-mixture.js'
 import { type Fields, failField } from '../fields.js'
+import { fitScaledRows } from '../fit-rows.js'
 import {
   COVARIANCE_TYPES,
   checkFullMixture,
@@ -21,7 +22,6 @@ import type { MixtureModel, ModelFrame } from '../model.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
 import { choice, EM_CONSTANTS, type OptionReader, type ValuesOf } from '../options.js'
 import type { CommonParameters, EmParameters } from '../parameters.js'
-import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer } from '../scorer.js'
 
 /** Limits k·D² numbers of full covariances, and D² of a tied one: 160 MB. */

@@ -6,7 +6,7 @@ import type { CWriter } from '../export-c/c-text.js'
 import { fitStandalone, standalone } from '../families/standalone.js'
 import { type Fields, failField, fieldsAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
 import type { ModelFrame } from '../model.js'
-import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/layout.js'
+import { encodeFields, type ModelFileParts, type ModelFileReader } from '../model-file/layout.js'
 import { type ValuesOf, whole } from '../options.js'
 import type { CommonParameters } from '../parameters.js'
 
@@ -278,14 +278,14 @@ export function histogramNumbers({ low, high, surprises }: ColumnHistograms): nu
   return low.data.length + high.data.length + surprises.length / 4
 }
 
+const HISTOGRAM_FIELDS = { rows: 'uint32', low: 'matrix', high: 'matrix' } as const
+
 export function encodeHistograms(
   { bins, rows, low, high, surprises }: ColumnHistograms,
   prefix: string,
 ): ModelFileParts['tensors'] {
   return {
-    [`${prefix}high`]: matrixTensor(high),
-    [`${prefix}low`]: matrixTensor(low),
-    [`${prefix}rows`]: { dtype: 'U32', shape: [rows.length], data: rows },
+    ...encodeFields({ high, low, rows }, HISTOGRAM_FIELDS, prefix),
     [`${prefix}surprises`]: { dtype: 'U16', shape: [rows.length, low.cols, bins + 2], data: surprises },
   }
 }
@@ -295,9 +295,7 @@ export function decodeHistograms(file: ModelFileReader, prefix: string): Fields 
   const { shape, data } = file.uint16Cube(`${prefix}surprises`)
   return {
     bins: shape[2]! - 2,
-    rows: file.uint32(`${prefix}rows`),
-    low: file.matrix(`${prefix}low`),
-    high: file.matrix(`${prefix}high`),
+    ...file.fields(HISTOGRAM_FIELDS, prefix),
     surprises: data,
   }
 }
@@ -373,7 +371,6 @@ export const hbos: DetectorDefinition<HbosParameters, HbosModel, typeof HBOS_OPT
   summary: 'histograms of the columns (HBOS)',
   own: HBOS_OPTIONS,
   field: 'histograms',
-  hasMetadata: false,
   createWorkspace: (part: ColumnHistograms) => createHistogramViews(part, LEAST_WIDTH),
   score(part, rows, out, views) {
     for (let i = 0; i < rows.rows; i++) out[i] = 0 - histogramView(views, 0, rows.data, i * part.low.cols)
@@ -385,7 +382,7 @@ export const hbos: DetectorDefinition<HbosParameters, HbosModel, typeof HBOS_OPT
     return part
   },
   dimensionOf: ({ low }) => low.cols,
-  encode: (part) => ({ metadata: {}, tensors: encodeHistograms(part, 'histograms.') }),
+  encode: (part) => encodeHistograms(part, 'histograms.'),
   decode: (file) => decodeHistograms(file, 'histograms.'),
   spaceNumbers: (part) => Math.ceil(histogramNumbers(part)),
   facts: ({ bins }) => [

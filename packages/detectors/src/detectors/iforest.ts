@@ -15,7 +15,6 @@ import { type CWriter, double } from '../export-c/c-text.js'
 import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { failField, fieldsAt, int32At, literalAt, numbersAt, wholeAt } from '../fields.js'
 import type { ModelFrame } from '../model.js'
-import { int32Tensor, vectorTensor } from '../model-file/layout.js'
 import { constant, type ValuesOf, whole, wholeIn } from '../options.js'
 import type { CommonParameters } from '../parameters.js'
 
@@ -384,7 +383,14 @@ export const iforest: DetectorDefinition<IforestParameters, IforestModel, typeof
   summary: 'isolation forest',
   own: OWN,
   field: 'isolationForest',
-  hasMetadata: true,
+  metadata: ['kind', 'dimension', 'subsampleRows'],
+  tensors: {
+    treeStarts: 'int32',
+    features: 'int32',
+    thresholds: 'vector',
+    rightChildren: 'int32',
+    sizes: 'int32',
+  },
   createWorkspace: createIsolationForestWorkspace,
   score: scoreIsolationForest,
   check(value, { trees, subsampleRows }, field) {
@@ -398,29 +404,6 @@ export const iforest: DetectorDefinition<IforestParameters, IforestModel, typeof
     return part
   },
   dimensionOf: ({ dimension }) => dimension,
-  encode: ({ kind, dimension, subsampleRows, ...arrays }) => ({
-    metadata: { isolationForest: { kind, dimension, subsampleRows } },
-    tensors: {
-      'isolationForest.features': int32Tensor(arrays.features),
-      'isolationForest.rightChildren': int32Tensor(arrays.rightChildren),
-      'isolationForest.sizes': int32Tensor(arrays.sizes),
-      'isolationForest.thresholds': vectorTensor(arrays.thresholds),
-      'isolationForest.treeStarts': int32Tensor(arrays.treeStarts),
-    },
-  }),
-  decode(file) {
-    const { kind, dimension, subsampleRows } = fieldsAt(file.json('isolationForest'), 'isolationForest')
-    return {
-      kind,
-      dimension,
-      subsampleRows,
-      treeStarts: file.int32('isolationForest.treeStarts'),
-      features: file.int32('isolationForest.features'),
-      thresholds: file.vector('isolationForest.thresholds'),
-      rightChildren: file.int32('isolationForest.rightChildren'),
-      sizes: file.int32('isolationForest.sizes'),
-    }
-  },
   // a threshold counts as one number; the four whole numbers of half its width count as two
   spaceNumbers: ({ features, treeStarts }) => 2.5 * features.length + 0.5 * treeStarts.length,
   facts: ({ treeStarts, subsampleRows, features }) => [

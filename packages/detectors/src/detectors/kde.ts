@@ -19,7 +19,6 @@ import { type Fitted, fitStandalone, standalone } from '../families/standalone.j
 import { bandwidthAt, fieldsAt, literalAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
 import { NOTHING_SHARED, type SharedWork } from '../fit-rows.js'
 import type { ModelFrame } from '../model.js'
-import { matrixTensor } from '../model-file/layout.js'
 import { BANDWIDTH_OPTIONS, constant, type ValuesOf, wholeIn } from '../options.js'
 import type { BandwidthParameters, CommonParameters } from '../parameters.js'
 
@@ -150,7 +149,8 @@ export const kde: DetectorDefinition<KdeParameters, KdeModel, typeof OWN> = stan
   settings: [...BANDWIDTH_OPTIONS, 'quantileRows'],
   own: OWN,
   field: 'kernelDensity',
-  hasMetadata: true,
+  metadata: ['kind', 'bandwidth'],
+  tensors: { centres: 'matrix' },
   createWorkspace: createKernelDensityWorkspace,
   score: scoreKernelDensity,
   check(value, { maximumRows }, field) {
@@ -159,14 +159,6 @@ export const kde: DetectorDefinition<KdeParameters, KdeModel, typeof OWN> = stan
     return part
   },
   dimensionOf: ({ centres }) => centres.cols,
-  encode: ({ kind, bandwidth, centres }) => ({
-    metadata: { kernelDensity: { kind, bandwidth } },
-    tensors: { 'kernelDensity.centres': matrixTensor(centres) },
-  }),
-  decode(file) {
-    const { kind, bandwidth } = fieldsAt(file.json('kernelDensity'), 'kernelDensity')
-    return { kind, bandwidth, centres: file.matrix('kernelDensity.centres') }
-  },
   spaceNumbers: ({ centres }) => centres.data.length,
   facts: ({ bandwidth, centres }, parameters) => [
     bandwidthFact(bandwidth, parameters),

@@ -1,98 +1,27 @@
 /** nearest: the distance to the nearest of m landmarks, cheaper than every method of the paper. */
 
 import { MAXIMUM_DIMENSION, type Matrix, type Rng, takeRows } from '@oddflow/core'
-import {
-  MemoryLayout,
-  PANEL_LANES_F64,
-  packPanels,
-  packRows,
-  panelCount,
-  type SimdKernels,
-  type SimdProgram,
-  simdKernels,
-  squaredDistancesOfRows,
-} from '@oddflow/linalg'
+import { createDistanceColumns, type DistanceColumns, squaredDistancesOfRows } from '@oddflow/linalg'
 import type { DetectorDefinition, FitContext } from '../detector.js'
 import { chooseLandmarks, FAR_SCALE, landmarkNotes } from '../embedding/landmarks.js'
 import type { CWriter } from '../export-c/c-text.js'
 import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { fieldsAt, literalAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
 import type { ModelFrame } from '../model.js'
-import { matrixTensor } from '../model-file/layout.js'
 import type { CommonParameters, LandmarkChoice } from '../parameters.js'
 
-/**
- * LandmarkSquares: squared distances of a few rows at a time to all landmarks.
- *
- * With SIMD kernels, the landmarks are laid out once and the squares stay in kernel memory: `values` is a view that is
- * valid until the next use of any kernel. Without SIMD it is a typed array with the same bits.
- */
-
-/** Most rows of one call. */
+/** Most rows whose distances to all landmarks are computed at a time. */
 export const SQUARES_TILE_ROWS = 8
 
-interface LandmarkSquares {
-  /** ‖x_r − landmark_j‖² of the last call, at offset + r · stride + j. */
-  values: Float64Array
-  offset: number
-  stride: number
-  /** For `count` rows from element `start` of `rows` on, at most SQUARES_TILE_ROWS. */
-  compute(rows: Float64Array, start: number, count: number): void
-}
-
-export function createLandmarkSquares(landmarks: Matrix, simd: boolean): LandmarkSquares {
-  const kernels = simd ? simdKernels() : null
-  return kernels === null ? createTypedSquares(landmarks) : createSimdSquares(kernels, landmarks)
-}
-
-function createTypedSquares({ rows: m, cols, data }: Matrix): LandmarkSquares {
-  const values = new Float64Array(SQUARES_TILE_ROWS * m)
-  return {
-    values,
-    offset: 0,
-    stride: m,
-    compute(rows, start, count) {
-      squaredDistancesOfRows(rows, start, count, data, 0, m, cols, values, 0, m)
+/** Squared distances of a few rows at a time to all landmarks. */
+export function createLandmarkSquares({ rows: m, cols, data }: Matrix, simd: boolean): DistanceColumns {
+  const shape = { columns: m, dimension: cols, rows: SQUARES_TILE_ROWS, width: m }
+  return createDistanceColumns(data, shape, {
+    simd,
+    typed(rows, start, count, vectorsStart, width, out) {
+      squaredDistancesOfRows(rows, start, count, data, vectorsStart, width, cols, out, 0, width)
     },
-  }
-}
-
-function createSimdSquares({ run, enter }: SimdKernels, landmarks: Matrix): LandmarkSquares {
-  const { rows: m, cols, data } = landmarks
-  const panels = panelCount(m, PANEL_LANES_F64)
-  const stride = panels * PANEL_LANES_F64
-  const layout = new MemoryLayout()
-  const xAt = layout.float64(SQUARES_TILE_ROWS * cols)
-  const valuesAt = layout.float64(SQUARES_TILE_ROWS * stride)
-  const panelsAt = layout.float64(stride * cols)
-  const program: SimdProgram = {
-    bytes: layout.bytes,
-    load({ f64 }) {
-      packPanels(data, 0, m, cols, PANEL_LANES_F64, f64, panelsAt / 8)
-    },
-  }
-  let fallback: LandmarkSquares | undefined
-  return {
-    values: new Float64Array(0),
-    offset: valuesAt / 8,
-    stride,
-    compute(rows, start, count) {
-      const memory = enter(program)
-      if (memory === null) {
-        fallback ??= createTypedSquares(landmarks)
-        fallback.compute(rows, start, count)
-        this.values = fallback.values
-        this.offset = 0
-        this.stride = fallback.stride
-        return
-      }
-      packRows(rows, start, count, cols, memory.f64, xAt / 8)
-      run.squaredDistancesF64(xAt, count, panelsAt, panels, cols, valuesAt, stride)
-      this.values = memory.f64
-      this.offset = valuesAt / 8
-      this.stride = stride
-    },
-  }
+  })
 }
 
 /**
@@ -109,7 +38,7 @@ export interface NearestLandmarkModel {
 
 /** Scratch for one model and one caller at a time. */
 interface NearestLandmarkWorkspace {
-  readonly squares: LandmarkSquares
+  readonly squares: DistanceColumns
 }
 
 const MAXIMUM_LANDMARKS = 1_000_000
@@ -142,7 +71,7 @@ export function scoreNearestLandmark(
 ): Float64Array {
   for (let i = 0; i < n; i += SQUARES_TILE_ROWS) {
     const count = Math.min(SQUARES_TILE_ROWS, n - i)
-    squares.compute(data, i * cols, count)
+    squares.compute(data, i * cols, count, 0, landmarks.rows)
     for (let r = 0; r < count; r++) {
       // 0 − 0 is +0, where −0 would not survive JSON
       out[i + r] = 0 - nearestDistance(landmarks, 0, landmarks.rows, squares, r, data, (i + r) * cols)
@@ -159,7 +88,7 @@ export function nearestDistance(
   landmarks: Matrix,
   first: number,
   end: number,
-  { values, offset, stride }: LandmarkSquares,
+  { values, offset, stride }: DistanceColumns,
   r: number,
   x: Float64Array,
   xStart: number,
@@ -223,7 +152,8 @@ export const nearest: DetectorDefinition<NearestParameters, NearestModel> = stan
   summary: 'distance to the nearest of m landmarks',
   settings: ['m', 'landmarks'],
   field: 'nearestLandmark',
-  hasMetadata: false,
+  kind: 'nearest-landmark',
+  tensors: { landmarks: 'matrix' },
   createWorkspace: createNearestLandmarkWorkspace,
   score: scoreNearestLandmark,
   check(value, { m }, field) {
@@ -232,11 +162,6 @@ export const nearest: DetectorDefinition<NearestParameters, NearestModel> = stan
     return part
   },
   dimensionOf: ({ landmarks }) => landmarks.cols,
-  encode: ({ landmarks }) => ({
-    metadata: {},
-    tensors: { 'nearestLandmark.landmarks': matrixTensor(landmarks) },
-  }),
-  decode: (file) => ({ kind: 'nearest-landmark', landmarks: file.matrix('nearestLandmark.landmarks') }),
   spaceNumbers: ({ landmarks }) => landmarks.data.length,
   facts: ({ landmarks }) => [{ label: 'landmarks', value: `${landmarks.rows}` }],
   figures: ({ landmarks }) => ({ landmarks: landmarks.rows }),

@@ -17,6 +17,7 @@ import {
   writeSvm,
 } from '../families/embedded-svm.js'
 import type { Fields } from '../fields.js'
+import { fitScaledRows } from '../fit-rows.js'
 import type { ModelFrame } from '../model.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
 import { fitOneClassSvm, type OneClassSvmModel, type SvmKernel } from '../one-class-svm/fit.js'
@@ -30,7 +31,6 @@ import {
   type ValuesOf,
 } from '../options.js'
 import type { CommonParameters, QuantileCompat } from '../parameters.js'
-import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer, type ScorerOptions } from '../scorer.js'
 
 const OWN = {

@@ -9,7 +9,6 @@ import type { CWriter } from '../export-c/c-text.js'
 import { type Fitted, fitStandalone, standalone } from '../families/standalone.js'
 import { failField, fieldsAt, literalAt, matrixAt, numbersAt, wholeAt } from '../fields.js'
 import type { ModelFrame } from '../model.js'
-import { matrixTensor, vectorTensor } from '../model-file/layout.js'
 import { badOption, constant, FRACTION, wholeIn } from '../options.js'
 import type { CommonParameters } from '../parameters.js'
 
@@ -208,7 +207,8 @@ export const pca: DetectorDefinition<PcaParameters, PcaModel, typeof OWN> = stan
   summary: 'reconstruction error of principal components',
   own: OWN,
   field: 'principalComponents',
-  hasMetadata: false,
+  kind: 'principal-components',
+  tensors: { mean: 'vector', components: 'matrix' },
   checkParameters(given): PcaParameters {
     const { components, varianceShare } = given.readOwn(OWN)
     if (components !== null && given.has('varianceShare')) {
@@ -231,18 +231,6 @@ export const pca: DetectorDefinition<PcaParameters, PcaModel, typeof OWN> = stan
     return part
   },
   dimensionOf: ({ mean }) => mean.length,
-  encode: ({ mean, components }) => ({
-    metadata: {},
-    tensors: {
-      'principalComponents.components': matrixTensor(components),
-      'principalComponents.mean': vectorTensor(mean),
-    },
-  }),
-  decode: (file) => ({
-    kind: 'principal-components',
-    mean: file.vector('principalComponents.mean'),
-    components: file.matrix('principalComponents.components'),
-  }),
   spaceNumbers: ({ mean, components }) => mean.length + components.data.length,
   facts: ({ components }) => [{ label: 'components', value: `${components.rows} of ${components.cols}` }],
   figures: ({ components }) => ({ components: components.rows }),

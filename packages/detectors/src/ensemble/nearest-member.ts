@@ -6,7 +6,7 @@ import { createLandmarkSquares, nearestDistance, SQUARES_TILE_ROWS } from '../de
 import { farthestFirstRows } from '../embedding/landmarks.js'
 import { type CWriter, double } from '../export-c/c-text.js'
 import { failField, matrixAt, numbersAt, sizeUpTo } from '../fields.js'
-import { matrixTensor, vectorTensor } from '../model-file/layout.js'
+import { encodeFields } from '../model-file/layout.js'
 import {
   checkAscending,
   checkMagnitude,
@@ -32,21 +32,13 @@ export const farthestLandmarks = (m: number): number => m - Math.floor(m * RANDO
 /** Distances between ordinary rows say little and would outweigh the histograms there. */
 const WEIGHTS: SurpriseWeights = { body: 0.5, tail: 1 }
 
+const FIELDS = { categories: 'vector', landmarks: 'matrix' } as const
+
 export const nearestMember: MemberKind<NearestMember> = {
   viewWeights: () => [WEIGHTS],
   createViews: (member, _hasServices, simd) => [createNearestView(member, simd)],
-  encode: ({ categories, landmarks }, prefix) => ({
-    metadata: {},
-    tensors: {
-      [`${prefix}categories`]: vectorTensor(categories),
-      [`${prefix}landmarks`]: matrixTensor(landmarks),
-    },
-  }),
-  decode: (_metadata, file) => ({
-    name: 'nearest',
-    categories: file.vector('categories'),
-    landmarks: file.matrix('landmarks'),
-  }),
+  encode: (member, prefix) => ({ metadata: {}, tensors: encodeFields(member, FIELDS, prefix) }),
+  decode: (_metadata, file) => ({ name: 'nearest', ...file.fields(FIELDS, '') }),
   check(value, { m }, { cols, hasServices }, path) {
     const landmarks = matrixAt(value.landmarks, `${path}.landmarks`)
     sizeUpTo(landmarks.rows, m!, `${path}.landmarks.rows`)
@@ -134,7 +126,7 @@ function createNearestView({ landmarks, categories }: NearestMember, simd: boole
   return (rows, names, out) => {
     for (let i = 0; i < rows.rows; i++) {
       const r = i % SQUARES_TILE_ROWS
-      if (r === 0) squares.compute(rows.data, i * cols, Math.min(SQUARES_TILE_ROWS, rows.rows - i))
+      if (r === 0) squares.compute(rows.data, i * cols, Math.min(SQUARES_TILE_ROWS, rows.rows - i), 0, m)
       const run = indexOf(services, names[i]!)
       const first = run < 0 ? 0 : starts[run]!
       const end = run < 0 ? m : starts[run + 1]!

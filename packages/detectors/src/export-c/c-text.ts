@@ -58,7 +58,9 @@ export class CWriter {
   need(...names: readonly HelperName[]): void {
     for (const name of names) {
       if (this.needed.has(name)) continue
-      this.need(...HELPERS[name].needs)
+      for (const [, called] of HELPERS[name].matchAll(/\$(\w+)\(/g)) {
+        if (called !== name) this.need(called as HelperName)
+      }
       // its caller's four squares
       if (name === 'squares') this.stackBytes += 32
       this.needed.add(name)
@@ -66,45 +68,16 @@ export class CWriter {
   }
 
   render(): string {
-    const helpers = [...this.needed].map((name) => HELPERS[name].code)
+    const helpers = [...this.needed].map((name) => HELPERS[name])
     return [...helpers, ...this.parts].join('\n').replaceAll('$', () => `${this.name}_`)
   }
 }
 
-// ---- the C functions of all models
-
-interface Helper {
-  readonly needs: readonly HelperName[]
-  readonly code: string
-}
-
-type HelperName =
-  | 'power'
-  | 'exp'
-  | 'log'
-  | 'signed_log'
-  | 'quantile'
-  | 'squared_distance'
-  | 'squares'
-  | 'single'
-  | 'square32'
-  | 'exp32'
-  | 'log_sum_exp'
-  | 'project'
-  | 'finite'
-  | 'distance'
-  | 'kernel_density'
-  | 'forest'
-  | 'histograms'
-  | 'index_of'
-  | 'log_tail'
-  | 'surprise'
+// ---- the C functions of all models, each after those that it calls
 
 // texts that call a function are getters, so that a bundler can leave the table out
-const HELPERS: Readonly<Record<HelperName, Helper>> = {
-  power: {
-    needs: [],
-    code: `/* 2^k, -1022 <= k <= 1023 */
+const HELPERS = {
+  power: `/* 2^k, -1022 <= k <= 1023 */
 static inline double $power(int k) {
   const uint64_t bits = (uint64_t)(k + 1023) << 52;
   double value;
@@ -112,10 +85,7 @@ static inline double $power(int k) {
   return value;
 }
 `,
-  },
-  exp: {
-    needs: ['power'],
-    code: `/* fdlibm's method, rounded alike on every machine */
+  exp: `/* fdlibm's method, rounded alike on every machine */
 static inline double $exp(double x) {
   double k, high, low, r, t, c, y;
   if (!(x >= -745.1332191019411)) return x < -745.1332191019411 ? 0.0 : x;
@@ -133,10 +103,7 @@ static inline double $exp(double x) {
   return y * $power((int)k);
 }
 `,
-  },
-  log: {
-    needs: [],
-    code: `/* fdlibm's method; x > 0 and finite, or 0 */
+  log: `/* fdlibm's method; x > 0 and finite, or 0 */
 static inline double $log(double x) {
   uint64_t bits;
   uint32_t high, carry;
@@ -169,20 +136,14 @@ static inline double $log(double x) {
   return k * 0.6931471803691238 - (half - (s * (half + r) + k * 1.9082149292705877e-10) - f);
 }
 `,
-  },
-  signed_log: {
-    needs: ['log'],
-    code: `static inline double $signed_log(double x) {
+  signed_log: `static inline double $signed_log(double x) {
   const double size = x < 0.0 ? -x : x;
   const double u = 1.0 + size;
   const double value = u == 1.0 ? size : $log(u) * (size / (u - 1.0));
   return x < 0.0 ? -value : value;
 }
 `,
-  },
-  quantile: {
-    needs: [],
-    code: `static inline double $quantile(double x, const double *knots, const double *positions, int count) {
+  quantile: `static inline double $quantile(double x, const double *knots, const double *positions, int count) {
   const int last = count - 1;
   const double range = last > 0 ? knots[last] - knots[0] : 1.0;
   int low = 0, high = last;
@@ -196,10 +157,7 @@ static inline double $log(double x) {
   return positions[low] + (positions[high] - positions[low]) * ((x - knots[low]) / (knots[high] - knots[low]));
 }
 `,
-  },
-  squared_distance: {
-    needs: [],
-    code: `static inline double $squared_distance(const double *x, const double *y, int columns) {
+  squared_distance: `static inline double $squared_distance(const double *x, const double *y, int columns) {
   double sum = 0.0;
   int t;
   for (t = 0; t < columns; t++) {
@@ -209,10 +167,7 @@ static inline double $log(double x) {
   return sum;
 }
 `,
-  },
-  squares: {
-    needs: ['squared_distance'],
-    code: `/* to rows j, ..., j + 3 of y where j is a multiple of 4: four sums at once keep a processor busier than one */
+  squares: `/* to rows j, ..., j + 3 of y where j is a multiple of 4: four sums at once keep a processor busier than one */
 static inline double $squares(const double *x, const double *y, int j, int count, int columns, double *squares) {
   const double *a = y + j * columns, *b, *c, *d;
   double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
@@ -239,17 +194,11 @@ static inline double $squares(const double *x, const double *y, int j, int count
   return s0;
 }
 `,
-  },
-  single: {
-    needs: [],
-    code: `static inline float $single(double value) {
+  single: `static inline float $single(double value) {
   return value > FLT_MAX ? FLT_MAX : value < -FLT_MAX ? -FLT_MAX : (float)value;
 }
 `,
-  },
-  square32: {
-    needs: ['single'],
-    code: `static inline float $square32(const float *x, const double *y, int columns) {
+  square32: `static inline float $square32(const float *x, const double *y, int columns) {
   float sum = 0.0f;
   int t;
   for (t = 0; t < columns; t++) {
@@ -259,10 +208,7 @@ static inline double $squares(const double *x, const double *y, int j, int count
   return sum;
 }
 `,
-  },
-  exp32: {
-    needs: ['power'],
-    code: `static inline double $exp32(float square, float factor) {
+  exp32: `static inline double $exp32(float square, float factor) {
   const float x = square * factor;
   float k, r, p;
   if (!(x >= -87.0f)) return 0.0;
@@ -278,10 +224,7 @@ static inline double $squares(const double *x, const double *y, int j, int count
   return (double)p * $power((int)k);
 }
 `,
-  },
-  log_sum_exp: {
-    needs: ['exp', 'log'],
-    code: `static inline double $log_sum_exp(const double *terms, int count) {
+  log_sum_exp: `static inline double $log_sum_exp(const double *terms, int count) {
   double largest = -INFINITY, sum = 0.0;
   int j;
   for (j = 0; j < count; j++) {
@@ -296,10 +239,7 @@ static inline double $squares(const double *x, const double *y, int j, int count
   return largest + $log(sum);
 }
 `,
-  },
-  project: {
-    needs: [],
-    code: `/* y = W(z - mean), W lower triangular without its zeros */
+  project: `/* y = W(z - mean), W lower triangular without its zeros */
 static inline void $project(const double *z, const double *mean, const double *w, double *y, int d) {
   int i, t;
   for (i = 0; i < d; i++) {
@@ -309,19 +249,13 @@ static inline void $project(const double *z, const double *mean, const double *w
   }
 }
 `,
-  },
-  finite: {
-    needs: [],
-    code: `static inline double $finite(double value, double otherwise) {
+  finite: `static inline double $finite(double value, double otherwise) {
   if (value - value == 0.0) return value;
   return value > 0.0 ? DBL_MAX : value < 0.0 ? -DBL_MAX : otherwise;
 }
 `,
-  },
-  distance: {
-    needs: ['squares'],
-    get code() {
-      return `/* to the nearest of count landmarks */
+  get distance() {
+    return `/* to the nearest of count landmarks */
 static inline double $distance(const double *x, const double *landmarks, int count, int columns) {
   const double scale = ${double(FAR_SCALE)};
   double smallest = INFINITY, distance, squares[4];
@@ -344,11 +278,8 @@ static inline double $distance(const double *x, const double *landmarks, int cou
   return distance < DBL_MAX ? distance : DBL_MAX;
 }
 `
-    },
   },
-  kernel_density: {
-    needs: ['squares', 'exp', 'log'],
-    code: `/* log of the sum of exp(factor * square) over all centres; in two passes, so that no array is needed */
+  kernel_density: `/* log of the sum of exp(factor * square) over all centres; in two passes, so that no array is needed */
 static inline double $kernel_density(const double *x, const double *centres, int count, int columns, double factor) {
   double largest = -INFINITY, sum = 0.0, squares[4];
   int j;
@@ -364,10 +295,7 @@ static inline double $kernel_density(const double *x, const double *centres, int
   return largest + $log(sum);
 }
 `,
-  },
-  forest: {
-    needs: [],
-    code: `/* the sum of path lengths over all trees */
+  forest: `/* the sum of path lengths over all trees */
 static inline double $forest(const double *x, const int32_t *starts, const int32_t *features,
     const double *thresholds, const int32_t *right_children, const double *path_lengths, int trees) {
   double sum = 0.0;
@@ -382,10 +310,7 @@ static inline double $forest(const double *x, const int32_t *starts, const int32
   return sum;
 }
 `,
-  },
-  histograms: {
-    needs: [],
-    code: `static inline double $histograms(const double *x, const double *low, const double *high, const double *widths,
+  histograms: `static inline double $histograms(const double *x, const double *low, const double *high, const double *widths,
     const uint16_t *surprises, int columns, int bins) {
   uint32_t sum = 0;
   int j;
@@ -402,10 +327,7 @@ static inline double $forest(const double *x, const int32_t *starts, const int32
   return sum / 2048.0;
 }
 `,
-  },
-  index_of: {
-    needs: [],
-    code: `/* where in ascending numbers a number stands, or -1 */
+  index_of: `/* where in ascending numbers a number stands, or -1 */
 static inline int $index_of(const double *sorted, int count, double value) {
   int low = 0, high = count - 1;
   while (low <= high) {
@@ -417,11 +339,8 @@ static inline int $index_of(const double *sorted, int count, double value) {
   return -1;
 }
 `,
-  },
-  log_tail: {
-    needs: [],
-    get code() {
-      return `static inline double $log_tail(double asked, const double *values, const double *logs, int count,
+  get log_tail() {
+    return `static inline double $log_tail(double asked, const double *values, const double *logs, int count,
     double slope, double upper_scale) {
   const double lowest = ${double(LOWEST_LOG_TAIL)};
   const double value = asked > lowest ? asked : lowest;
@@ -442,12 +361,9 @@ static inline int $index_of(const double *sorted, int count, double value) {
   return tail < logs[high] ? tail : logs[high];
 }
 `
-    },
   },
-  surprise: {
-    needs: [],
-    get code() {
-      return `static inline double $surprise(double value, const double *values, const double *surprises, int count,
+  get surprise() {
+    return `static inline double $surprise(double value, const double *values, const double *surprises, int count,
     double mean_excess, double body, double tail) {
   const int last = count - 1;
   double range, share;
@@ -469,6 +385,7 @@ static inline int $index_of(const double *sorted, int count, double value) {
   return body * (surprises[low] + (surprises[high] - surprises[low]) * (share < 1.0 ? share : 1.0));
 }
 `
-    },
   },
 }
+
+type HelperName = keyof typeof HELPERS

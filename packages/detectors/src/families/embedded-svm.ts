@@ -24,10 +24,11 @@ import {
 } from '../fields.js'
 import type { EmbeddingModel, ModelFrame, SupportGuardModel } from '../model.js'
 import {
+  encodeFields,
   type ModelFileParts,
   type ModelFileReader,
-  matrixTensor,
-  vectorTensor,
+  matrixIn,
+  type TensorFields,
 } from '../model-file/layout.js'
 import {
   fitOneClassSvm,
@@ -105,29 +106,22 @@ export function svmSpaceNumbers({ supportVectors }: OneClassSvmModel, precision:
   return supportVectors.rows * ((precision === 'f32' ? 0.5 : 1) * supportVectors.cols + 1)
 }
 
-export function encodeSvm(
-  { kernel, nu, offset, report, ...arrays }: OneClassSvmModel,
-  precision: Precision = 'f64',
-): ModelFileParts {
+const svmFields = (precision: Precision): TensorFields => ({
+  supportVectors: matrixIn(precision),
+  dualCoefficients: 'vector',
+})
+
+export function encodeSvm(svm: OneClassSvmModel, precision: Precision = 'f64'): ModelFileParts {
+  const { kernel, nu, offset, report } = svm
   return {
     metadata: { svm: { kernel, nu, offset, report } },
-    tensors: {
-      'svm.dualCoefficients': vectorTensor(arrays.dualCoefficients),
-      'svm.supportVectors': matrixTensor(arrays.supportVectors, precision),
-    },
+    tensors: encodeFields(svm, svmFields(precision), 'svm.'),
   }
 }
 
 export function decodeSvm(file: ModelFileReader, precision: Precision = 'f64'): Fields {
   const { kernel, nu, offset, report } = fieldsAt(file.json('svm'), 'svm')
-  return {
-    kernel,
-    nu,
-    offset,
-    report,
-    supportVectors: file.matrix('svm.supportVectors', precision),
-    dualCoefficients: file.vector('svm.dualCoefficients'),
-  }
+  return { kernel, nu, offset, report, ...file.fields(svmFields(precision), 'svm.') }
 }
 
 /** An SVM of that kernel and ν over rows of `dimension` numbers. */

@@ -19,12 +19,14 @@ import {
 import { landmarkNotes } from '../embedding/landmarks.js'
 import { type CWriter, double } from '../export-c/c-text.js'
 import type { Fields } from '../fields.js'
+import { fitScaledRows } from '../fit-rows.js'
 import type { EmbeddingModel, ModelFrame, SupportGuardModel } from '../model.js'
 import {
+  encodeFields,
   type ModelFileParts,
   type ModelFileReader,
-  matrixTensor,
-  vectorTensor,
+  matrixIn,
+  type TensorFields,
 } from '../model-file/layout.js'
 import { BANDWIDTH_OPTIONS, type OptionName, type OptionReader } from '../options.js'
 import type {
@@ -35,28 +37,20 @@ import type {
   SketchParameters,
 } from '../parameters.js'
 import type { ScalerModel } from '../scaler.js'
-import { fitScaledRows, scaleInto } from '../scaler.js'
+import { scaleInto } from '../scaler.js'
 import { keepFinite, type Scorer } from '../scorer.js'
 
 /** The support guard inside a detector: its place in a model file, its size, and its description. */
 
+const GUARD_FIELDS = { density: 'matrix', squaredReaches: 'vector', support: 'matrix' } as const
+
 export function encodeGuard(guard: SupportGuardModel | null): ModelFileParts['tensors'] {
-  if (guard === null) return {}
-  return {
-    'supportGuard.density': matrixTensor(guard.density),
-    'supportGuard.squaredReaches': vectorTensor(guard.squaredReaches),
-    'supportGuard.support': matrixTensor(guard.support),
-  }
+  return guard === null ? {} : encodeFields(guard, GUARD_FIELDS, 'supportGuard.')
 }
 
 /** Unchecked; null if the parameters request none. */
 export function decodeGuard(file: ModelFileReader, parameters: Fields): Fields | null {
-  if (parameters.supportGuard !== true) return null
-  return {
-    density: file.matrix('supportGuard.density'),
-    squaredReaches: file.vector('supportGuard.squaredReaches'),
-    support: file.matrix('supportGuard.support'),
-  }
+  return parameters.supportGuard === true ? file.fields(GUARD_FIELDS, 'supportGuard.') : null
 }
 
 /** Numbers: one for each landmark, and the two tables. */
@@ -257,27 +251,23 @@ export function createEmbeddedScorer(
   }
 }
 
-export function encodeEmbedding(
-  { kind, bandwidth, landmarks, projection }: EmbeddingModel,
-  precision: Precision,
-): ModelFileParts {
+const embeddingFields = (precision: Precision): TensorFields => ({
+  landmarks: matrixIn(precision),
+  projection: 'matrix',
+})
+
+export function encodeEmbedding(embedding: EmbeddingModel, precision: Precision): ModelFileParts {
+  const { kind, bandwidth } = embedding
   return {
     metadata: { embedding: { kind, bandwidth } },
-    tensors: {
-      'embedding.landmarks': matrixTensor(landmarks, precision),
-      'embedding.projection': matrixTensor(projection),
-    },
+    tensors: encodeFields(embedding, embeddingFields(precision), 'embedding.'),
   }
 }
 
 export function decodeEmbedding(file: ModelFileReader, precision: Precision): Fields {
   const head = file.json('embedding') as { kind?: unknown; bandwidth?: unknown } | null
-  return {
-    kind: head?.kind,
-    bandwidth: head?.bandwidth,
-    landmarks: file.matrix('embedding.landmarks', precision),
-    projection: file.matrix('embedding.projection'),
-  }
+  const tensors = file.fields(embeddingFields(precision), 'embedding.')
+  return { kind: head?.kind, bandwidth: head?.bandwidth, ...tensors }
 }
 
 /** The embedding in a model's precision; unchanged for f64. Throws DataError as `rowsInPrecision`. */
@@ -386,7 +376,7 @@ export function kernelValue(
     c.need('exp')
     return { setUp: '', value: () => `$exp(${square} * ${factor})` }
   }
-  c.need('exp32', 'square32')
+  c.need('exp32', 'single', 'square32')
   c.stackBytes += 4 * cols
   return {
     setUp: `  float x32[${cols}];\n  int t;\n  for (t = 0; t < ${cols}; t++) x32[t] = $single(x[t]);\n`,

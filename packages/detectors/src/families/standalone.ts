@@ -5,10 +5,15 @@
  */
 import type { Matrix, Rng } from '@oddflow/core'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
-import { type Fields, failField } from '../fields.js'
-import type { SharedWork } from '../fit-rows.js'
+import { type Fields, failField, fieldsAt } from '../fields.js'
+import { fitScaledRows, type SharedWork } from '../fit-rows.js'
 import type { FitReport, ModelFrame } from '../model.js'
-import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
+import {
+  encodeFields,
+  type ModelFileParts,
+  type ModelFileReader,
+  type TensorFields,
+} from '../model-file/layout.js'
 import {
   isOption,
   type OptionName,
@@ -18,7 +23,6 @@ import {
   type SharedName,
 } from '../options.js'
 import type { CommonParameters } from '../parameters.js'
-import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer, type ScorerOptions } from '../scorer.js'
 
 /** A model, and one sentence for each request that was not met exactly. */
@@ -36,15 +40,20 @@ interface StandaloneAlgorithm<Parameters extends CommonParameters, Part, Workspa
   readonly own?: Own & SettingTable
   /** The name of the model's field, tensors and metadata. */
   readonly field: string
-  readonly hasMetadata: boolean
+  /** Fields of the part that are metadata, and those that are tensors. */
+  readonly metadata?: readonly string[]
+  readonly tensors?: TensorFields
+  /** The part's `kind`, where it is not metadata. */
+  readonly kind?: string
   /** Where options depend on each other. */
   readonly checkParameters?: (given: OptionReader) => Parameters
   readonly createWorkspace: (part: Part, simd: boolean) => Workspace
   readonly score: (part: Part, rows: Matrix, out: Float64Array, workspace: Workspace) => Float64Array
   readonly check: (value: unknown, parameters: Parameters, field: string) => Part
   readonly dimensionOf: (part: Part) => number
-  readonly encode: (part: Part) => ModelFileParts
-  readonly decode: (file: ModelFileReader) => Fields
+  /** For a part that has other fields in a file. */
+  readonly encode?: (part: Part) => ModelFileParts['tensors']
+  readonly decode?: (file: ModelFileReader) => Fields
   readonly spaceNumbers: (part: Part) => number
   readonly facts: (part: Part, parameters: Parameters) => ModelFact[]
   readonly figures: (part: Part) => Readonly<Record<string, number>>
@@ -80,7 +89,8 @@ export function standalone<
   Own = Record<never, never>,
 >(a: StandaloneAlgorithm<Parameters, Part, Workspace, Own>): DetectorDefinition<Parameters, Model, Own> {
   const partOf = (model: Model): Part => (model as unknown as Fields)[a.field] as Part
-  const { own = {} as Own & SettingTable, examples } = a
+  const { own = {} as Own & SettingTable, examples, metadata = [], tensors = {} } = a
+  const prefix = `${a.field}.`
   const shared = ['scaler', ...(a.settings ?? [])] as const
   const options = [
     ...shared.filter((name) => isOption(SHARED_SETTINGS[name])),
@@ -92,7 +102,7 @@ export function standalone<
     options,
     own,
     stages: ['fit'],
-    metadataKeys: a.hasMetadata ? [a.field] : [],
+    metadataKeys: metadata.length > 0 ? [a.field] : [],
     checkParameters:
       a.checkParameters ??
       // the settings of the detector, each as it is
@@ -121,8 +131,20 @@ export function standalone<
       const frame: ModelFrame<Parameters> = { kind: a.name, parameters, scaler, fitReport }
       return { ...frame, [a.field]: part } as unknown as Model
     },
-    encode: (model: Model) => a.encode(partOf(model)),
-    decode: (file: ModelFileReader) => ({ [a.field]: a.decode(file) }),
+    encode(model: Model) {
+      const part = partOf(model)
+      const values = Object.fromEntries(metadata.map((name) => [name, (part as Fields)[name]]))
+      return {
+        metadata: metadata.length > 0 ? { [a.field]: values } : {},
+        tensors: a.encode?.(part) ?? encodeFields(part as object, tensors, prefix),
+      }
+    },
+    decode(file: ModelFileReader) {
+      if (a.decode !== undefined) return { [a.field]: a.decode(file) }
+      const head = metadata.length > 0 ? fieldsAt(file.json(a.field), a.field) : { kind: a.kind }
+      const values = Object.fromEntries([...metadata, 'kind'].map((name) => [name, head[name]]))
+      return { [a.field]: { ...values, ...file.fields(tensors, prefix) } }
+    },
     spaceNumbers: (model: Model) => a.spaceNumbers(partOf(model)),
     facts: (model: Model) => a.facts(partOf(model), model.parameters),
     figures: (model: Model) => a.figures(partOf(model)),

@@ -70,22 +70,49 @@ export interface ModelFileParts {
   readonly tensors: Readonly<Record<string, Tensor>>
 }
 
-/** For `f32` the numbers already are float32 numbers. */
-export function matrixTensor({ rows, cols, data }: Matrix, precision: Precision = 'f64'): Tensor {
-  const shape = [rows, cols]
-  return precision === 'f32'
-    ? { dtype: 'F32', shape, data: Float32Array.from(data) }
-    : { dtype: 'F64', shape, data }
+/** What a field of a model is in a file. Numbers of `matrix-f32` already are float32 numbers. */
+const TENSOR_KINDS = {
+  vector: { dtype: 'F64', dimensions: 1 },
+  matrix: { dtype: 'F64', dimensions: 2 },
+  'matrix-f32': { dtype: 'F32', dimensions: 2 },
+  int32: { dtype: 'I32', dimensions: 1 },
+  uint32: { dtype: 'U32', dimensions: 1 },
+} as const
+
+type TensorKind = keyof typeof TENSOR_KINDS
+
+/** The fields of a part that are tensors. */
+export type TensorFields = Readonly<Record<string, TensorKind>>
+
+type TensorValue = Matrix | Float64Array | Int32Array | Uint32Array
+
+function tensorOf(value: TensorValue, kind: TensorKind): Tensor {
+  const { dtype } = TENSOR_KINDS[kind]
+  const [shape, data] = 'rows' in value ? [[value.rows, value.cols], value.data] : [[value.length], value]
+  return { dtype, shape, data: dtype === 'F32' ? Float32Array.from(data) : data } as Tensor
+}
+
+/** A tensor of a matrix for a model file. */
+export function matrixTensor(matrix: Matrix): Tensor {
+  return tensorOf(matrix, 'matrix')
+}
+
+/** Rows of a model of that precision. */
+export function matrixIn(precision: Precision): TensorKind {
+  return precision === 'f32' ? 'matrix-f32' : 'matrix'
 }
 
 /** A tensor of numbers for a model file. */
 export function vectorTensor(data: Float64Array): Tensor {
-  return { dtype: 'F64', shape: [data.length], data }
+  return tensorOf(data, 'vector')
 }
 
-/** A tensor of whole numbers for a model file. */
-export function int32Tensor(data: Int32Array): Tensor {
-  return { dtype: 'I32', shape: [data.length], data }
+/** Those fields of a part as tensors, named by `prefix` and the field. */
+export function encodeFields(part: object, fields: TensorFields, prefix: string): Record<string, Tensor> {
+  const values = part as Readonly<Record<string, TensorValue>>
+  return Object.fromEntries(
+    Object.entries(fields).map(([field, kind]) => [prefix + field, tensorOf(values[field]!, kind)]),
+  )
 }
 
 /** Reads parts by name, checks the type and dimensions of each, and knows which were not read. */
@@ -123,14 +150,18 @@ export class ModelFileReader {
   }
 
   vector(name: string): Float64Array {
-    return this.tensor(name, 'F64', 1).data
+    return this.value(name, 'vector') as Float64Array
   }
 
-  /** A matrix of F64 or, for `f32`, F32. */
-  matrix(name: string, precision: Precision = 'f64'): Matrix {
-    const { shape, data } = this.tensor(name, precision === 'f64' ? 'F64' : 'F32', 2)
-    const [rows, cols] = shape as [number, number]
-    return { rows, cols, data: data instanceof Float64Array ? data : Float64Array.from(data) }
+  matrix(name: string): Matrix {
+    return this.value(name, 'matrix') as Matrix
+  }
+
+  /** What `encodeFields` wrote, unchecked. */
+  fields(fields: TensorFields, prefix: string): Record<string, unknown> {
+    return Object.fromEntries(
+      Object.entries(fields).map(([field, kind]) => [field, this.value(prefix + field, kind)]),
+    )
   }
 
   /** A tensor of exactly this shape, as its numbers. */
@@ -142,17 +173,9 @@ export class ModelFileReader {
     return found.data
   }
 
-  int32(name: string): Int32Array {
-    return this.tensor(name, 'I32', 1).data
-  }
-
   /** A × B × C numbers. */
   uint16Cube(name: string): { readonly shape: readonly number[]; readonly data: Uint16Array } {
     return this.tensor(name, 'U16', 3)
-  }
-
-  uint32(name: string): Uint32Array {
-    return this.tensor(name, 'U32', 1).data
   }
 
   /** All tensors whose names start with `prefix`, by name. */
@@ -167,6 +190,14 @@ export class ModelFileReader {
     for (const name of this.file.tensors.keys()) {
       if (!this.asked.has(name)) refusePart(name, 'no such tensor is known here')
     }
+  }
+
+  private value(name: string, kind: TensorKind): TensorValue {
+    const { dtype, dimensions } = TENSOR_KINDS[kind]
+    const { shape, data } = this.tensor(name, dtype, dimensions)
+    if (dimensions === 1) return data as TensorValue
+    const [rows, cols] = shape as [number, number]
+    return { rows, cols, data: dtype === 'F32' ? Float64Array.from(data) : (data as Float64Array) }
   }
 
   private tensor<Type extends Tensor['dtype']>(

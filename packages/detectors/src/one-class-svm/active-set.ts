@@ -3,14 +3,9 @@
  * is packed in the first `count` places, row numbers ascending; what has been left out waits in `inactive`.
  */
 import type { Matrix } from '@oddflow/core'
+import type { DistanceColumns } from '@oddflow/linalg'
 import type { SvmPrecision } from './fit.js'
-import {
-  createKernelColumns,
-  KERNEL_BLOCK_COLUMNS,
-  KERNEL_TILE_ROWS,
-  type KernelColumns,
-  type PreparedKernel,
-} from './kernel.js'
+import { createKernelColumns, KERNEL_BLOCK_COLUMNS, KERNEL_TILE_ROWS, type PreparedKernel } from './kernel.js'
 
 /**
  * The starting point and its gradient G = Kα. As in libsvm, the first ⌊ν·n⌋ coefficients are 1 and the next takes the
@@ -137,7 +132,7 @@ export class RowSource {
   readonly #offsets = new Float64Array(KERNEL_TILE_ROWS)
   readonly #vectors: Float64Array
   readonly #simd: boolean
-  #columns: KernelColumns | undefined
+  #columns: DistanceColumns | undefined
   #version = -1
 
   constructor(kernel: PreparedKernel, active: ActiveSet, cache: KernelCache, simd: boolean) {
@@ -187,7 +182,7 @@ export class RowSource {
   }
 
   /** Of the rows that are active now. */
-  #columnsNow(): KernelColumns {
+  #columnsNow(): DistanceColumns {
     const { vectors, dimension, count, version } = this.#active
     if (this.#columns === undefined || this.#version !== version) {
       const shape = { columns: count, dimension, rows: KERNEL_TILE_ROWS, width: KERNEL_BLOCK_COLUMNS }

@@ -4,7 +4,7 @@
  * MAXIMUM_BYTES, callers take their typed-array path, which gives the same bits.
  */
 import { decodeBase64 } from '@oddflow/core'
-import { LARGEST_FLOAT32, toFloat32, toFloat32Into } from '../gaussian-kernel.js'
+import { LARGEST_FLOAT32, toFloat32 } from '../gaussian-kernel.js'
 import { MODULE_BASE64 } from './module-bytes.js'
 
 /**
@@ -53,7 +53,7 @@ export function packRows(
   start: number,
   count: number,
   dimension: number,
-  out: Float64Array,
+  out: Float64Array | Float32Array,
   outStart: number,
 ): void {
   let from = start
@@ -83,25 +83,11 @@ export function packRowsFloat32(
   out: Float32Array,
   outStart: number,
 ): void {
-  let from = start
-  let to = outStart
-  for (let left = count; left >= ROW_GROUP; left -= ROW_GROUP) {
-    const second = from + dimension
-    const third = second + dimension
-    const fourth = third + dimension
-    for (let t = 0; t < dimension; t++, to += ROW_GROUP) {
-      const a = source[from + t]!
-      const b = source[second + t]!
-      const c = source[third + t]!
-      const d = source[fourth + t]!
-      out[to] = Math.abs(a) <= LARGEST_FLOAT32 ? a : toFloat32(a)
-      out[to + 1] = Math.abs(b) <= LARGEST_FLOAT32 ? b : toFloat32(b)
-      out[to + 2] = Math.abs(c) <= LARGEST_FLOAT32 ? c : toFloat32(c)
-      out[to + 3] = Math.abs(d) <= LARGEST_FLOAT32 ? d : toFloat32(d)
-    }
-    from = fourth + dimension
-  }
-  toFloat32Into(source, from, count * dimension - (to - outStart), out, to)
+  packRows(source, start, count, dimension, out, outStart)
+  const end = outStart + count * dimension
+  // numbers beyond float32 were written as infinities
+  for (let at = outStart; at < end; at++)
+    if (!(Math.abs(out[at]!) <= LARGEST_FLOAT32)) out[at] = toFloat32(out[at]!)
 }
 
 /**
@@ -347,5 +333,97 @@ export class MemoryLayout {
     const address = this.#bytes
     this.#bytes += 16 * Math.ceil(bytes / 16)
     return address
+  }
+}
+
+/**
+ * DistanceColumns: squared distances, or what follows from them, of a few rows at a time to rows that stay the same
+ * through thousands of calls. On SIMD kernels those are laid out once, and the values are left where the kernels put
+ * them. Without SIMD they are in a block of typed arrays, with the same bits.
+ */
+
+export interface DistanceColumns {
+  /**
+   * Of the last call: the value of row r and column first + c is at offset + r · stride + c. Valid until the next use of
+   * any kernel.
+   */
+  values: Float64Array
+  offset: number
+  stride: number
+  /**
+   * For `count` rows from element `start` of `rows` on, and `width` columns from `first` on, a multiple of 4; at most
+   * the shape's rows and width.
+   */
+  compute(rows: Float64Array, start: number, count: number, first: number, width: number): void
+}
+
+/** Sizes of `DistanceColumns`. */
+export interface DistanceColumnsShape {
+  /** Columns in all, and numbers in each. */
+  readonly columns: number
+  readonly dimension: number
+  /** Most rows and columns of one call. */
+  readonly rows: number
+  readonly width: number
+}
+
+/** How the values of `DistanceColumns` are computed on each path. */
+export interface DistanceColumnsSteps {
+  /** Whether SIMD kernels may be used. */
+  readonly simd: boolean
+  /** All of it: writes count × width values to `out`; `vectorsStart` is the first element of the first column. */
+  typed(
+    rows: Float64Array,
+    start: number,
+    count: number,
+    vectorsStart: number,
+    width: number,
+    out: Float64Array,
+  ): void
+  /** What follows the squared distances, in place, for `length` numbers at a byte address. */
+  finish?(run: KernelFunctions, address: number, length: number): void
+}
+
+/** Columns are the rows of `vectors`, read now and, without SIMD, at every call. */
+export function createDistanceColumns(
+  vectors: Float64Array,
+  { columns, dimension, rows: most, width: widest }: DistanceColumnsShape,
+  { simd, typed, finish }: DistanceColumnsSteps,
+): DistanceColumns {
+  const kernels = simd ? simdKernels() : null
+  const layout = new MemoryLayout()
+  const xAt = layout.float64(most * dimension)
+  const valuesAt = layout.float64(most * PANEL_LANES_F64 * panelCount(widest, PANEL_LANES_F64))
+  const panelsAt = layout.float64(panelCount(columns, PANEL_LANES_F64) * PANEL_LANES_F64 * dimension)
+  const program: SimdProgram = {
+    bytes: layout.bytes,
+    load: ({ f64 }) => packPanels(vectors, 0, columns, dimension, PANEL_LANES_F64, f64, panelsAt / 8),
+  }
+  let block = kernels === null ? new Float64Array(most * widest) : undefined
+  return {
+    values: new Float64Array(0),
+    offset: 0,
+    stride: 0,
+    compute(rows, start, count, first, width) {
+      const memory = kernels === null ? null : kernels.enter(program)
+      if (kernels === null || memory === null) {
+        block ??= new Float64Array(most * widest)
+        typed(rows, start, count, first * dimension, width, block)
+        this.values = block
+        this.offset = 0
+        this.stride = width
+        return
+      }
+      const { run } = kernels
+      packRows(rows, start, count, dimension, memory.f64, xAt / 8)
+      const panels = panelCount(width, PANEL_LANES_F64)
+      const stride = panels * PANEL_LANES_F64
+      const y = panelsAt + 8 * first * dimension
+      run.squaredDistancesF64(xAt, count, y, panels, dimension, valuesAt, stride)
+      finish?.(run, valuesAt, count * stride)
+      this.values = memory.f64
+      this.offset = valuesAt / 8
+      this.stride = stride
+    },
   }
 }
