@@ -57,12 +57,16 @@ const plugModel = {
   proving: null,
   refused: null,
   damage: null,
+  flows: 0,
+  unsettledShare: 0,
 }
 /** It learns, and the proof of its model is broken. */
 const lamp = '02:50:00:00:00:18'
 const lampModel = {
   owner: lamp,
   model: '76543210fedcba98',
+  flows: 1000,
+  unsettledShare: 0,
   ...brokenProof,
 }
 
@@ -586,6 +590,28 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       // those of the other run
       await expect.poll(() => alerts.count()).toBe(1)
       await again.server.close()
+    })
+  }, 60_000)
+
+  it('draws the timeline and the scores at the size of the window, as soon as that has changed', async () => {
+    await open({}, signedIn, async (page) => {
+      await page.locator('#timeline rect').first().waitFor()
+      const widths = (): Promise<number[]> =>
+        page.evaluate(async () => {
+          // the next picture but one
+          for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame)
+          return ['timeline', 'scores'].flatMap((id) => {
+            const box = document.getElementById(id) as HTMLElement
+            return [box.clientWidth, box.querySelector('svg')?.viewBox.baseVal.width ?? 0]
+          })
+        })
+      for (const width of [1000, 500, 800]) {
+        await page.setViewportSize({ width, height: 700 })
+        const [timeline, drawn, scores, drawnScores] = await widths()
+        expect(timeline).toBeGreaterThan(width / 2)
+        expect([drawn, drawnScores]).toEqual([timeline, scores])
+        await shot(page, `dashboard-${width}`)
+      }
     })
   }, 60_000)
 

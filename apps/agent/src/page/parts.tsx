@@ -71,10 +71,15 @@ export function Dialog({ title, action, onSubmit, onClose, children }: DialogPro
 
 const LEAST_WIDTH = 240
 
-/** The width of the element that a picture fills, of the last update. */
+/** The width of the element that a picture fills, also after the window or the element has changed. */
 export function useWidth() {
   const box = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(LEAST_WIDTH)
-  useLayoutEffect(() => setWidth(Math.max(LEAST_WIDTH, box.current?.clientWidth ?? 0)))
+  useLayoutEffect(() => {
+    const shown = box.current as HTMLDivElement
+    const observer = new ResizeObserver(() => setWidth(Math.max(LEAST_WIDTH, shown.clientWidth)))
+    observer.observe(shown)
+    return () => observer.disconnect()
+  }, [])
   return [box, width] as const
 }
