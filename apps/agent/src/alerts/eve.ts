@@ -11,7 +11,7 @@ import { communityId } from '@oddflow/flows'
 import { createFlowExplainer, type FlowExplanation, jsonLine, rarityText } from '@oddflow/program'
 import type { PeerName } from '../devices/peer-names.js'
 import type { KeptEvidence } from '../evidence/evidence.js'
-import type { AlertEvent, NoticeEvent, NoticeRule } from '../page/api.js'
+import type { AlertEvent, NoticeEvent } from '../web/alerts.js'
 import { type Alert, type AlertRule, hashOfEnds, servicePort } from './alert.js'
 
 /** As FlowExplanation has it, or another rule than the score. */
@@ -213,6 +213,8 @@ export function eveTime(micros: number): string {
  * suppressed or folded. In EVE they are alerts without addresses; `oddflow` has `id`, `rule`, `summary` and numbers by name.
  */
 
+export type NoticeRule = keyof typeof NOTICE_SIGNATURES
+
 export interface Notice {
   readonly rule: NoticeRule
   readonly atMicros: number
@@ -220,7 +222,7 @@ export interface Notice {
   readonly numbers?: Readonly<Record<string, number>>
 }
 
-const NOTICE_SIGNATURES: Readonly<Record<NoticeRule, Signature>> = {
+const NOTICE_SIGNATURES = {
   degraded: [1_790_006, 'agent degraded'],
   recovered: [1_790_007, 'agent recovered'],
   'blind-model': [1_790_008, 'model that notices no synthetic attack'],
@@ -228,7 +230,7 @@ const NOTICE_SIGNATURES: Readonly<Record<NoticeRule, Signature>> = {
   'overload-left': [1_790_010, 'overload is over'],
   'state-damaged': [1_790_011, 'damage in the state folder'],
   'fleet-model': [1_790_012, 'a model of the fleet is in use, or refused'],
-}
+} as const satisfies Readonly<Record<string, Signature>>
 
 /** One line of JSON without its line feed. @param iface - the interface's name, null for a file. */
 export function encodeNotice(notice: Notice, iface: string | null): Uint8Array {

@@ -5,7 +5,7 @@ import { binomialInterval } from '@oddflow/detectors'
 import { fileError, UsageError } from '@oddflow/program'
 import { DEFAULT_DEVICES } from '../config/settings.js'
 import { askDevices, askToAct } from '../devices/control-socket.js'
-import { recentNovelShare, type ToldDevice, toldOf } from '../devices/device.js'
+import { type Forecast, recentNovelShare, type ToldDevice, toldOf } from '../devices/device.js'
 import {
   type DeviceAction,
   DeviceTable,
@@ -21,7 +21,6 @@ import { spanText } from '../incidents/sentences.js'
 import { standardErrorLog } from '../log.js'
 import { EVERYONE } from '../models/model-scopes.js'
 import type { ScopeReport } from '../models/progress.js'
-import type { Forecast } from '../page/api.js'
 import { modelText, stateText } from '../page/texts.js'
 import { keptReports } from './models.js'
 import {

@@ -19,7 +19,7 @@ import {
 } from '../incidents/answer.js'
 import { decodeIncidents, type Incident, pathIn } from '../incidents/incident.js'
 import { deviceText } from '../incidents/sentences.js'
-import { adviceOf } from '../page/texts.js'
+import { adviceOf } from '../page/kinds.js'
 import { type ListFormat, printList, type StateOptions, stateOf } from './state-of.js'
 
 interface IncidentOptions extends StateOptions {

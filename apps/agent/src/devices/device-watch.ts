@@ -9,9 +9,9 @@ import type { FlowRecord } from '@oddflow/flows'
 import { isResponderDevice, macText, type Network } from '@oddflow/program'
 import type { DeviceSettings } from '../config/settings.js'
 import { createTurns } from '../files/state-file.js'
-import type { Forecast, OwnModel } from '../page/api.js'
+import type { ScopeReport } from '../models/progress.js'
 import type { Metric } from '../pipeline/environment.js'
-import { type Device, type DeviceState, forecastOf, noteAddress } from './device.js'
+import { type Device, type DeviceState, type Forecast, forecastOf, noteAddress } from './device.js'
 import { DeviceFacts, type FactsReport } from './device-facts.js'
 import {
   createDeviceFlood,
@@ -281,7 +281,7 @@ export class DeviceWatch {
   // What is asked.
 
   /** When a device will be ready; null of one that has learned. @param model - that is made here. */
-  forecast(device: Device, model: OwnModel | null): Forecast | null {
+  forecast(device: Device, model: ScopeReport | null): Forecast | null {
     return forecastOf(device, this.#options.settings, model, this.#latestMicros)
   }
 

@@ -13,7 +13,7 @@
 import * as v from 'valibot'
 import type { DeviceSettings } from '../config/settings.js'
 import { defineState } from '../files/state-file.js'
-import type { Forecast, OwnModel } from '../page/api.js'
+import type { ScopeReport } from '../models/progress.js'
 import { type Contacts, contactsIn, noContacts, usualIn } from './contacts.js'
 import { MAXIMUM_NAME_CHARACTERS, NAME_SOURCES } from './names.js'
 
@@ -147,6 +147,8 @@ export function isReady(
   return isOverdue && (recentNovelShare(device) ?? 0) <= stableShare
 }
 
+export type Forecast = NonNullable<ReturnType<typeof forecastOf>>
+
 /** A forecast needs at least one row in this many flows. */
 const FLOWS_PER_ROW = 10
 
@@ -157,9 +159,9 @@ const FLOWS_PER_ROW = 10
 export function forecastOf(
   device: Device,
   { learnHours, judgeHours, learnFlows, stableShare }: DeviceSettings,
-  model: OwnModel | null,
+  model: ScopeReport | null,
   nowMicros: number,
-): Forecast | null {
+) {
   const { state, flows, key, learningSinceMicros: sinceMicros, novelShare } = device
   if (state !== 'learning') return null
   let needed = Math.max(
@@ -188,7 +190,9 @@ export function forecastOf(
     Math.min(byFlows, byHours(Math.max(learnHours, judgeHours))),
   )
   return {
+    /** That learning takes in all, about; null where that is not known. */
     flows: Number.isFinite(needed) ? Math.ceil(needed) : null,
+    /** Until it is ready; null where something holds it up: too many novel flows, or no memory for its model. */
     hours: isHeldUp ? null : Math.max(0, Math.round(restMicros / MICROS_PER_HOUR)),
   }
 }

@@ -30,7 +30,7 @@ import {
 import type { Settings } from '../config/settings.js'
 import type { Log } from '../log.js'
 import { createJudgingModel, type JudgingModel } from '../models/judging.js'
-import { createRowReservoir, type RowReservoir } from '../models/row-reservoir.js'
+import { RowReservoir } from '../models/row-reservoir.js'
 import { gatewayName } from '../outputs/nats.js'
 import { fleetOutput } from '../outputs/registry.js'
 import type { AgentVerdict, Decider } from '../pipeline/counters.js'
@@ -117,7 +117,7 @@ export class FleetModels {
     ]
     const { dimension } = contract
     const rows = Math.min(KEPT_ROWS, Math.floor(KEPT_ROW_BYTES / (8 * dimension)))
-    this.#kept = createRowReservoir({ dimension, capacity: Math.max(LEAST_JUDGED_FLOWS, rows), seed: 1 })
+    this.#kept = new RowReservoir({ dimension, capacity: Math.max(LEAST_JUDGED_FLOWS, rows), seed: 1 })
     this.#configured = configured
     this.#record = kept.record
     this.#inUse = kept.inUse

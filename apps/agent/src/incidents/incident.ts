@@ -22,8 +22,8 @@ import {
   writeStateTwice,
 } from '../files/state-file.js'
 import type { Log } from '../log.js'
-import type { IncidentEvent } from '../page/api.js'
 import { INCIDENT_KINDS } from '../page/kinds.js'
+import type { NoticeEvent } from '../web/alerts.js'
 import type { IncidentRows } from './incident-rows.js'
 import type { IncidentBook } from './incidents.js'
 
@@ -243,7 +243,7 @@ export function encodeIncidentEvent(
     },
   }
   // what the page looks into
-  const checked: IncidentEvent = event
+  const checked: NoticeEvent = event
   return new TextEncoder().encode(jsonLine(checked))
 }
 

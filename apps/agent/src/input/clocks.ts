@@ -1,5 +1,6 @@
 /** Clocks: those of the machine, whether they were set, and the time in the traffic. */
 import { uptime } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Device, DeviceState } from '../devices/device.js'
 
 export interface ClockChange {
@@ -123,20 +124,7 @@ export const createSystemClock = (scale = 1): Clock => ({
   wallMicros: () => Date.now() * 1000,
   monotonicMillis: () => performance.now(),
   bootMillis: () => 1000 * uptime(),
-  sleep: (millis, signal) =>
-    new Promise((resolve) => {
-      if (signal?.aborted) {
-        resolve()
-        return
-      }
-      const done = (): void => {
-        clearTimeout(timer)
-        signal?.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = setTimeout(done, millis * scale)
-      signal?.addEventListener('abort', done)
-    }),
+  sleep: (millis, signal) => sleep(millis * scale, undefined, { signal }).catch(() => undefined),
   every: (millis, work) => {
     const timer = setInterval(work, millis * scale)
     return () => clearInterval(timer)

@@ -202,24 +202,12 @@ function isHopeless({ problem }: LiveCaptureError, hasRecorded: boolean): boolea
  * the interface are read too (Linux alone).
  */
 
-interface Heartbeat {
-  packets(): void
-  /** The recorder records, though no packet may have come. */
-  alive(): void
-  starts(): void
-  gap(reason: string): void
-  ask(source: LiveSource): Promise<void>
-  look(): Promise<void>
-  trouble(): string | null
-  readonly isRecording: boolean
-}
-
 const PATIENCE_MILLIS = 10_000
 const UNANSWERED = 3
 /** Of the flags of an interface (Linux, IFF_UP). */
 const IS_UP = 1
 
-function createHeartbeat(name: string, clock: Pick<Clock, 'monotonicMillis'>): Heartbeat {
+function createHeartbeat(name: string, clock: Pick<Clock, 'monotonicMillis'>) {
   /** Since when nothing is recorded, and why; null while a recorder records. */
   let gap: { readonly sinceMillis: number; reason: string } | null = null
   let offSinceMillis: number | null = null
@@ -231,6 +219,7 @@ function createHeartbeat(name: string, clock: Pick<Clock, 'monotonicMillis'>): H
     unanswered = 0
   }
   return {
+    /** The recorder records, though no packet may have come. */
     alive,
     packets() {
       alive()
@@ -240,11 +229,11 @@ function createHeartbeat(name: string, clock: Pick<Clock, 'monotonicMillis'>): H
       const reason = `interface ${name}: the recorder has not started`
       gap ??= { sinceMillis: clock.monotonicMillis(), reason }
     },
-    gap(reason) {
+    gap(reason: string) {
       if (gap === null) gap = { sinceMillis: clock.monotonicMillis(), reason }
       else gap.reason = reason
     },
-    async ask(source) {
+    async ask(source: LiveSource): Promise<void> {
       // a recorder that has not started would not answer
       if (isAsking || gap !== null) return
       isAsking = true
@@ -257,12 +246,12 @@ function createHeartbeat(name: string, clock: Pick<Clock, 'monotonicMillis'>): H
         isAsking = false
       }
     },
-    async look() {
+    async look(): Promise<void> {
       const flags = await readFile(`/sys/class/net/${name}/flags`, 'latin1').catch(() => null)
       const isOff = flags !== null && (Number(flags) & IS_UP) === 0
       offSinceMillis = isOff ? (offSinceMillis ?? clock.monotonicMillis()) : null
     },
-    trouble() {
+    trouble(): string | null {
       if (gap !== null) return isOver(gap.sinceMillis) ? `nothing is recorded: ${gap.reason}` : null
       if (offSinceMillis !== null && isOver(offSinceMillis))
         return `nothing is recorded: interface ${name} is down`

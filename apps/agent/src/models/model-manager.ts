@@ -10,12 +10,10 @@
 import type { FlowContract } from '@oddflow/core'
 import { type FlowRecord, serviceName } from '@oddflow/flows'
 import type { Network } from '@oddflow/program'
-import type { AlertExplainer } from '../alerts/eve.js'
-import type { BudgetSettings, DeviceSettings, LearningSettings } from '../config/settings.js'
+import type { BudgetSettings, DeviceSettings, LearningSettings, ModelsSettings } from '../config/settings.js'
 import { type Device, isEstablished } from '../devices/device.js'
 import { pairOf } from '../incidents/incident-rows.js'
 import type { Log } from '../log.js'
-import type { Decider } from '../pipeline/counters.js'
 import { createJudgingModel, createRoomDecider, type NamedModel } from './judging.js'
 import {
   isOfNow,
@@ -29,24 +27,10 @@ import {
   setNote,
 } from './model-scopes.js'
 import type { ModelStore } from './model-store.js'
-import {
-  createLearningProgress,
-  type LearningProgress,
-  type ModelsReport,
-  reportScope,
-  type ScopeReport,
-} from './progress.js'
-import { createRowReservoir, type ReservoirShape, reservoirBytes } from './row-reservoir.js'
+import { createLearningProgress, type LearningProgress, reportScope, type ScopeReport } from './progress.js'
+import { type ReservoirShape, RowReservoir, reservoirBytes } from './row-reservoir.js'
 import { createScopeTrainer, FEWEST_ROWS, type TrainedRows, type TrainingJob } from './train.js'
 import { createScopeUpdater, type LearningJob, type LearntRows } from './update.js'
-
-interface LearningLimits {
-  readonly rowsPerScope: number
-  /** Of all reservoirs together; each learning scope reserves one. */
-  readonly memoryBytes: number
-  readonly trainWithinSeconds: number
-  readonly maximumModels: number
-}
 
 export interface ModelManagerOptions {
   readonly contract: FlowContract
@@ -54,7 +38,8 @@ export interface ModelManagerOptions {
   readonly localNetworks: readonly Network[]
   readonly devices: DeviceSettings
   readonly budget: BudgetSettings | null
-  readonly limits: LearningLimits
+  /** Rows and reservoirs of learning scopes, and models, at most; each learning scope reserves one reservoir of `memoryBytes`. */
+  readonly limits: Pick<ModelsSettings, 'rowsPerDevice' | 'memoryBytes' | 'maximum'>
   /** Judges devices without their own model; or null. */
   readonly base: NamedModel | null
   /** Models that were trained elsewhere, by owner. */
@@ -90,64 +75,49 @@ export async function openModelManager(
   options: ModelManagerOptions,
   known: readonly Device[],
 ): Promise<ModelManager> {
-  const { contract, limits, store, scopeOf, seed, faults } = options
-  const row = new Float64Array(contract.dimension)
-  const shape = { dimension: contract.dimension, capacity: limits.rowsPerScope, seed }
-  const places = Math.floor(limits.memoryBytes / reservoirBytes(shape))
-  const registry = new ScopeRegistry(places, limits.maximumModels, row)
-  const progress = createLearningProgress(options.devices, options.budget, limits.rowsPerScope, contract)
-  for (const [name, named] of options.given) registry.putInForce(registry.scope(name), named, null)
-  const hasBase = options.base !== null
-  const damaged = await recallModels(registry, store, contract, known, scopeOf, hasBase, faults)
-  await recallRows(registry, store, shape, known, scopeOf, hasBase, faults)
-  // the learning time of a device is known before the first packet
-  for (const { lastSeenMicros } of known) progress.advance(lastSeenMicros)
-  return new ModelManager(options, { row, shape, places, registry, progress, damaged })
+  const manager = new ModelManager(options)
+  await manager.recall(known)
+  return manager
 }
 
-interface Parts {
-  readonly row: Float64Array
-  readonly shape: ReservoirShape
-  /** Number of reservoirs. */
-  readonly places: number
-  readonly registry: ScopeRegistry
-  readonly progress: LearningProgress
-  /** Models found damaged at the start. */
-  readonly damaged: number
-}
+export type ModelsReport = ReturnType<ModelManager['report']>
 
-export class ModelManager implements Decider {
-  readonly contract: FlowContract
-  readonly row: Float64Array
-  readonly decide: Decider['decide']
-  readonly peek: Decider['peek']
-  readonly modelOf: Decider['modelOf']
-  readonly rarity: Decider['rarity']
-  readonly explain: AlertExplainer
+export class ModelManager {
+  readonly decider: ReturnType<typeof createRoomDecider>
   readonly #options: ModelManagerOptions
-  readonly #parts: Parts
+  readonly #row: Float64Array
+  readonly #shape: ReservoirShape
+  /** Number of reservoirs. */
+  readonly #places: number
   readonly #registry: ScopeRegistry
   readonly #progress: LearningProgress
   readonly #hasBase: boolean
-  readonly #decider: ReturnType<typeof createRoomDecider>
   /** null: models stay as they were trained. */
   readonly #updater: ReturnType<typeof createScopeUpdater> | null
   readonly #trainer: ReturnType<typeof createScopeTrainer>
+  /** Models found damaged at the start. */
+  #damaged = 0
   /** Time of the packets as if their clock had never been set, but for a constant. */
   #steadyMicros = 0
   #ticks = 0
   #waitingToldMicros = Number.NEGATIVE_INFINITY
+  /** The training, update or rollback under way. */
   #working: Promise<void> | null = null
   #saving: Promise<void> = Promise.resolve()
 
-  constructor(options: ModelManagerOptions, parts: Parts) {
-    const { contract, scopeOf, learning, base } = options
-    const { row, registry, progress } = parts
+  constructor(options: ModelManagerOptions) {
+    const { contract, limits, scopeOf, learning, base, given, seed } = options
+    const { dimension } = contract
+    const row = new Float64Array(dimension)
     this.#options = options
-    this.#parts = parts
+    this.#row = row
+    this.#shape = { dimension, capacity: limits.rowsPerDevice, seed }
+    this.#places = Math.floor(limits.memoryBytes / reservoirBytes(this.#shape))
+    this.#hasBase = base !== null
+    const registry = new ScopeRegistry(this.#places, limits.maximum, row)
+    const progress = createLearningProgress(options.devices, options.budget, limits.rowsPerDevice, contract)
     this.#registry = registry
     this.#progress = progress
-    this.#hasBase = base !== null
     this.#updater = learning === null ? null : createScopeUpdater({ ...options, learning, registry })
     this.#trainer = createScopeTrainer({
       ...options,
@@ -155,26 +125,29 @@ export class ModelManager implements Decider {
       progress,
       onTrained: ({ name }) => this.#updater?.rows.drop(name),
     })
-    const decider = createRoomDecider({
+    this.decider = createRoomDecider({
       ...options,
       row,
       registry,
       scopeOf: (device) => registry.get(scopeOf(device)),
       base: base === null ? null : createJudgingModel(base, row),
     })
-    this.#decider = decider
-    this.contract = contract
-    this.row = row
-    this.decide = decider.decide
-    this.peek = decider.peek
-    this.modelOf = decider.modelOf
-    this.rarity = decider.rarity
-    this.explain = decider.explain
+    for (const [name, named] of given) registry.putInForce(registry.scope(name), named, null)
+  }
+
+  /** Takes over what an earlier run has kept, before the first flow. */
+  async recall(known: readonly Device[]): Promise<void> {
+    const { contract, store, scopeOf, faults } = this.#options
+    const registry = this.#registry
+    this.#damaged = await recallModels(registry, store, contract, known, scopeOf, this.#hasBase, faults)
+    await recallRows(registry, store, this.#shape, known, scopeOf, this.#hasBase, faults)
+    // the learning time of a device is known before the first packet
+    for (const { lastSeenMicros } of known) this.#progress.advance(lastSeenMicros)
   }
 
   /** Replaces the models given at the start; scopes and contract must be the same. */
   replaceGiven(base: NamedModel | null, given: ReadonlyMap<string, NamedModel>): void {
-    if (base !== null) this.#decider.setBase(createJudgingModel(base, this.row))
+    if (base !== null) this.decider.setBase(createJudgingModel(base, this.#row))
     for (const [name, named] of given) {
       const of = this.#registry.get(name)
       if (of !== undefined && of.model?.id !== named.sha256.slice(0, 16))
@@ -199,7 +172,7 @@ export class ModelManager implements Decider {
     if (isAgain) this.#registry.endLearning(of)
     if (of.learning === null) {
       if (!isLearner || !this.#findRoom(of, device)) return
-      const begun = this.#registry.beginLearning(of, createRowReservoir(this.#parts.shape))
+      const begun = this.#registry.beginLearning(of, new RowReservoir(this.#shape))
       setNote(begun, 'firstMicros', Math.max(record.startMicros, device.learningSinceMicros))
       setNote(begun, 'seenMicros', device.firstSeenMicros)
     }
@@ -261,6 +234,10 @@ export class ModelManager implements Decider {
     if (of.learning === null || of.learning.devices.size > 0) return
     // an updated model improves by its updates
     if (!(this.#updater === null ? this.#progress.isTight(of) : isOfNow(of))) return
+    this.#stopLearning(of)
+  }
+
+  #stopLearning(of: ModelScope): void {
     this.#registry.endLearning(of)
     this.#afterSaving((store) => store.removeRows(of.name))
   }
@@ -278,9 +255,8 @@ export class ModelManager implements Decider {
       const { scope, why } = giving
       // a judged scope has its rows in its model
       const waits = scope.learning?.isWatched !== true || scope.model === null
-      this.#registry.endLearning(scope)
+      this.#stopLearning(scope)
       scope.isWaiting = waits
-      this.#afterSaving((store) => store.removeRows(scope.name))
       log.info(`${scope.name}: stops learning to make room for ${of.name}: ${why}`)
     }
     of.isWaiting = !this.#registry.hasRoom(of)
@@ -380,16 +356,20 @@ export class ModelManager implements Decider {
     const all = [...this.#registry.all()]
     const due = all.find(this.#progress.isDue)
     const full = updater === null ? undefined : all.find(({ name }) => updater.rows.isFull(name))
-    const work =
-      due !== undefined
-        ? this.#trainer.train(due, due.learning as Learning)
-        : full !== undefined
-          ? updater?.teach(full)
-          : undefined
-    this.#working =
-      work?.finally(() => {
-        this.#working = null
-      }) ?? null
+    if (due !== undefined) void this.#work(this.#trainer.train(due, due.learning as Learning))
+    else if (updater !== null && full !== undefined) void this.#work(updater.teach(full))
+  }
+
+  async #work<T>(work: Promise<T>): Promise<T> {
+    this.#working = work.then(
+      () => undefined,
+      () => undefined,
+    )
+    try {
+      return await work
+    } finally {
+      this.#working = null
+    }
   }
 
   /** @param isKnown - whether a device is still on the table. */
@@ -406,16 +386,7 @@ export class ModelManager implements Decider {
   async rollback(name: string): Promise<string | null> {
     // finish pending writes first, and start none during the rollback
     while (this.#working !== null) await this.#working
-    const work = this.#rollBack(name)
-    this.#working = work.then(
-      () => undefined,
-      () => undefined,
-    )
-    try {
-      return await work
-    } finally {
-      this.#working = null
-    }
+    return this.#work(this.#rollBack(name))
   }
 
   async #rollBack(name: string): Promise<string | null> {
@@ -470,13 +441,13 @@ export class ModelManager implements Decider {
       .map(([, why]) => why)
     const more = others.length === 0 ? '' : `; ${others.length} more have failed too`
     const failed = first === undefined ? [] : [`${first}${more}`]
-    const waiting = [...this.#registry.all()].filter(({ isWaiting }) => isWaiting).length
+    const { waiting } = this.report().owners
     if (waiting === 0) return failed
     const who = waiting === 1 ? 'one device or group waits' : `${waiting} devices or groups wait`
     return [...failed, `${who} for a place to learn (models.memory, models.maximum)`]
   }
 
-  report(): ModelsReport {
+  report() {
     const all = [...this.#registry.all()]
     return {
       owners: {
@@ -485,10 +456,12 @@ export class ModelManager implements Decider {
         withModel: this.#registry.models,
       },
       trainings: { ...this.#trainer.counts },
-      learning: this.#updater?.report(this.#decider.shadowCounts()) ?? null,
+      /** null without learning.online. */
+      learning: this.#updater?.report(this.decider.shadowCounts()) ?? null,
       reservoirBytes: all.reduce((sum, { learning }) => sum + (learning?.reservoir.bytes ?? 0), 0),
-      reservoirBytesMaximum: this.#parts.places * reservoirBytes(this.#parts.shape),
-      damaged: this.#parts.damaged,
+      reservoirBytesMaximum: this.#places * reservoirBytes(this.#shape),
+      /** Models found damaged at the start. */
+      damaged: this.#damaged,
     }
   }
 

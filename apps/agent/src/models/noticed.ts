@@ -4,7 +4,6 @@
  */
 import { decodeModelFile, encodeModelFile } from '@oddflow/detectors'
 import { findDetectionLimits, limitText } from '@oddflow/program'
-import type { Noticed } from '../page/api.js'
 import type { Decider } from '../pipeline/counters.js'
 
 export interface NoticeJob {
@@ -12,6 +11,13 @@ export interface NoticeJob {
   readonly notice: Uint8Array
   /** The active threshold, perhaps set by an alert budget. */
   readonly threshold: number
+}
+
+/** The smallest synthetic attack of a kind that a model notices. */
+export interface Noticed {
+  readonly kind: string
+  /** "from 13 ports". */
+  readonly from: string
 }
 
 export function noticedBy({ notice, threshold }: NoticeJob): Noticed[] {

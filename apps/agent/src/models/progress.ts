@@ -15,10 +15,11 @@ import type { FlowContract } from '@oddflow/core'
 import { budgetRate, type Threshold } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
 import type { BudgetSettings, DeviceSettings } from '../config/settings.js'
-import type { OwnModel } from '../page/api.js'
 import type { Metric } from '../pipeline/environment.js'
+import type { ModelsReport } from './model-manager.js'
 import { isOfNow, type Learning, type ModelScope, noteOf } from './model-scopes.js'
 import { FEWEST_ROWS, LEAST_ROWS, rowsToLearn } from './train.js'
+import type { OnlineReport } from './update.js'
 
 export type LearningProgress = ReturnType<typeof createLearningProgress>
 
@@ -140,28 +141,6 @@ function perDay(flows: number, micros: number): number {
   return (Math.max(1, flows) * MICROS_PER_DAY) / Math.max(1, micros)
 }
 
-/**
- * A scope for the page (page/api.ts), `models list`, `devices list` and the metrics. While it learns, `rows` are those in its reservoir
- * and `rowsNeeded` those that its threshold needs; otherwise `rows` are those of its model and `rowsNeeded` is null.
- */
-export interface ScopeReport extends OwnModel {
-  /** Flows seen while learning. */
-  readonly flows: number
-  /** From the training of the active model; null without one. */
-  readonly unsettledShare: number | null
-}
-
-export interface ModelsReport {
-  readonly owners: { readonly waiting: number; readonly learning: number; readonly withModel: number }
-  readonly trainings: Readonly<Record<'accepted' | 'unsettled' | 'failed', number>>
-  /** null without learning.online. */
-  readonly learning: OnlineReport | null
-  readonly reservoirBytes: number
-  readonly reservoirBytesMaximum: number
-  /** Models found damaged at the start. */
-  readonly damaged: number
-}
-
 export const MODEL_METRICS: readonly Metric<ModelsReport>[] = [
   [
     'models',
@@ -188,44 +167,54 @@ export const LEARNING_METRICS: readonly Metric<OnlineReport>[] = [
   ],
 ]
 
-export interface OnlineReport {
-  /** Of watched devices, by fate; `refused` were in rounds that the guard undid. */
-  readonly rows: Readonly<
-    Record<'learnt' | 'heldBack' | 'disregarded' | 'refused' | 'overBudget' | 'crowded', number>
-  >
-  readonly rounds: Readonly<Record<'accepted' | 'refused' | 'failed', number>>
-  readonly shadow: ShadowCounts
-}
-
 /** Scored flows of scopes with an updated model, by the verdicts of the updated and the trained model. */
 export type ShadowCounts = Readonly<Record<'bothNormal' | 'bothNovel' | 'onlyNow' | 'onlyTrained', number>>
 
-export function reportScope(of: ModelScope, progress: LearningProgress): ScopeReport {
+export type ScopeReport = ReturnType<typeof reportScope>
+
+/**
+ * A scope for the page, `models list`, `devices list` and the metrics. While it learns, `rows` are those in its reservoir and
+ * `rowsNeeded` those that its threshold needs; otherwise `rows` are those of its model and `rowsNeeded` is null.
+ */
+export function reportScope(of: ModelScope, progress: LearningProgress) {
   const { learning, record } = of
   const threshold = of.model?.saved.threshold ?? null
   const proving =
     learning === null || !isOfNow(of)
       ? null
       : {
+          /** `open`: more flows are needed; `broken`: more of them were novel than promised, and another model is trained. */
           state: progress.proof(of),
+          /** Flows scored since the model is active, and flows needed. */
           flows: noteOf(learning, 'provingFlows'),
           needed: progress.provesAfter(learning),
           novel: noteOf(learning, 'provingNovel'),
         }
   return {
     owner: of.name,
+    /** Where the model comes from (trained here, updated since, or given by the configuration), or its progress. */
     state: of.isWaiting ? 'waiting' : !isOfNow(of) ? 'learning' : record === null ? 'given' : record.source,
+    /** Of the active model. */
     model: of.model?.id ?? null,
+    /** To which a rollback goes. */
     previous: record?.previous?.slice(0, 16) ?? null,
     rows: learning?.reservoir.count ?? record?.rows ?? 0,
     rowsNeeded: learning === null ? null : progress.rowsFor(learning),
+    /** Rows in the training of the active model; null for a given model, and without a model. */
     modelRows: record?.rows ?? null,
+    /** What it promises: share of normal flows that it flags at most, on average. */
     falseAlarmShare: threshold === null ? null : promisedShare(threshold),
+    /** Whether that is within what was asked for, and no proof is broken; null where no one knows. */
     keepsPromise: threshold === null ? null : threshold.calibration.guaranteed && proving?.state !== 'broken',
+    /** For a learning device with an active model: the result of later flows for its promise; else null. */
     proving,
+    /** The last training, where its model was refused since the rows had not settled; null after one that was accepted. */
     refused: of.refused,
+    /** The model was found damaged: the previous one judges, or it is lost and trained again; null without damage. */
     damage: of.damage,
+    /** Flows seen while learning. */
     flows: learning === null ? 0 : noteOf(learning, 'flows'),
+    /** From the training of the active model; null without one. */
     unsettledShare: record?.unsettledShare ?? null,
-  }
+  } as const
 }

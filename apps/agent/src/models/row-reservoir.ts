@@ -14,7 +14,6 @@ import {
   type Matrix,
   matrixOf,
   type OnePacketRule,
-  type Tensor,
 } from '@oddflow/core'
 import { MAXIMUM_SERVICES } from '@oddflow/flows'
 
@@ -25,123 +24,121 @@ export interface ReservoirShape {
   readonly seed: number
 }
 
+/** The numbers of a row: its features, its number, and the start and the pair of addresses of its flow. */
+const COLUMNS = ['rows', 'numbers', 'starts', 'pairs'] as const
+type Columns = Record<(typeof COLUMNS)[number], Float64Array>
+
+const widthOf = (name: keyof Columns, dimension: number): number => (name === 'rows' ? dimension : 1)
+
+function columnsOf(dimension: number, of: (name: keyof Columns, width: number) => Float64Array): Columns {
+  return Object.fromEntries(COLUMNS.map((name) => [name, of(name, widthOf(name, dimension))])) as Columns
+}
+
+/** What is saved beside the rows. */
+interface Facts {
+  /** Rows that it is a sample of. */
+  readonly seen: number
+  readonly onePacketFlows: number
+  readonly services: readonly (readonly [string, number])[]
+  readonly notes: readonly (readonly [string, number])[]
+}
+
 const FIRST_ROWS = 32
 const KIND = 'oddflow-rows'
 
-type RowShape = Pick<ReservoirShape, 'dimension' | 'capacity'>
-
 /** Maximum size of a reservoir's rows. */
-export function reservoirBytes({ dimension, capacity }: RowShape): number {
+export function reservoirBytes({ dimension, capacity }: Omit<ReservoirShape, 'seed'>): number {
   return 8 * (dimension + 3) * capacity
 }
 
-export function createRowReservoir(shape: ReservoirShape): RowReservoir {
-  return new RowReservoir(shape, {
-    count: 0,
-    seen: 0,
-    rows: new Float64Array(0),
-    numbers: new Float64Array(0),
-    starts: new Float64Array(0),
-    pairs: new Float64Array(0),
-    onePacketFlows: 0,
-    services: new Map(),
-    notes: new Map(),
-  })
-}
-
-/** Numbers of each row. */
-const COLUMNS = ['numbers', 'starts', 'pairs'] as const
-
-interface Contents extends Record<'rows' | (typeof COLUMNS)[number], Float64Array> {
-  count: number
-  /** Rows that it is a sample of. */
-  seen: number
-  onePacketFlows: number
-  readonly services: Map<string, number>
+export class RowReservoir {
   /** Numbers that are saved with it. */
   readonly notes: Map<string, number>
-}
-
-export class RowReservoir {
-  readonly #dimension: number
-  readonly #capacity: number
+  readonly #shape: ReservoirShape
   readonly #rng: ReturnType<typeof createRng>
-  readonly #contents: Contents
+  readonly #services: Map<string, number>
+  #columns: Columns
+  #count: number
+  #seen: number
+  #onePacketFlows: number
 
-  constructor({ dimension, capacity, seed }: ReservoirShape, contents: Contents) {
-    this.#dimension = dimension
-    this.#capacity = capacity
-    this.#rng = createRng(seed)
-    this.#contents = contents
+  constructor(
+    shape: ReservoirShape,
+    columns: Columns = columnsOf(0, () => new Float64Array(0)),
+    facts: Facts = { seen: 0, onePacketFlows: 0, services: [], notes: [] },
+  ) {
+    this.#shape = shape
+    this.#rng = createRng(shape.seed)
+    this.#columns = columns
+    this.#count = columns.numbers.length
+    this.#seen = facts.seen
+    this.#onePacketFlows = facts.onePacketFlows
+    this.#services = new Map(facts.services)
+    this.notes = new Map(facts.notes)
   }
 
   get count(): number {
-    return this.#contents.count
+    return this.#count
   }
 
   /** Rows that it is a sample of. */
   get seen(): number {
-    return this.#contents.seen
+    return this.#seen
   }
 
   /** Current size of its rows. */
   get bytes(): number {
-    const contents = this.#contents
-    return contents.rows.byteLength + COLUMNS.reduce((sum, column) => sum + contents[column].byteLength, 0)
-  }
-
-  /** Numbers that are saved with it. */
-  get notes(): Map<string, number> {
-    return this.#contents.notes
+    return COLUMNS.reduce((sum, name) => sum + this.#columns[name].byteLength, 0)
   }
 
   /** Adds or drops a copy of D numbers. @param pair - of the flow's addresses (addressPair). */
   add(row: Float64Array, startMicros: number = Number.NaN, pair = 0): void {
-    const contents = this.#contents
-    this.#makeRoom()
     const place = this.#placeFor()
     if (place >= 0) {
-      contents.rows.set(row, place * this.#dimension)
-      contents.numbers[place] = contents.seen
-      contents.starts[place] = startMicros
-      contents.pairs[place] = pair
+      const { rows, numbers, starts, pairs } = this.#columns
+      rows.set(row, place * this.#shape.dimension)
+      numbers[place] = this.#seen
+      starts[place] = startMicros
+      pairs[place] = pair
     }
-    contents.seen++
+    this.#seen++
   }
 
   /** Removes rows of flows between these addresses that began in this time. Returns their number. */
   removeFlows(pairs: ReadonlySet<number>, fromMicros: number, toMicros: number): number {
-    const contents = this.#contents
-    const dimension = this.#dimension
-    const before = contents.count
+    const columns = this.#columns
+    const before = this.#count
     for (let place = before - 1; place >= 0; place--) {
-      const isOfTime = contents.starts[place] >= fromMicros && contents.starts[place] <= toMicros
-      if (!isOfTime || !pairs.has(contents.pairs[place])) continue
-      const last = --contents.count
-      contents.rows.copyWithin(place * dimension, last * dimension, (last + 1) * dimension)
-      for (const column of COLUMNS) contents[column][place] = contents[column][last]
+      const isOfTime = columns.starts[place] >= fromMicros && columns.starts[place] <= toMicros
+      if (!isOfTime || !pairs.has(columns.pairs[place])) continue
+      const last = --this.#count
+      for (const name of COLUMNS) {
+        const width = widthOf(name, this.#shape.dimension)
+        columns[name].copyWithin(place * width, last * width, (last + 1) * width)
+      }
     }
-    return before - contents.count
+    return before - this.#count
   }
 
   /** The packets' clock was set. */
   clockSet(byMicros: number): void {
-    const { count, starts } = this.#contents
-    for (let place = 0; place < count; place++) starts[place] += byMicros
+    const { starts } = this.#columns
+    for (let place = 0; place < this.#count; place++) starts[place] += byMicros
   }
 
   /** A flow of one packet to this service. */
   addOnePacket(service: string): void {
-    this.#contents.onePacketFlows++
-    const { services } = this.#contents
-    const before = services.get(service)
-    if (before !== undefined || services.size < MAXIMUM_SERVICES) services.set(service, (before ?? 0) + 1)
+    this.#onePacketFlows++
+    const before = this.#services.get(service)
+    if (before !== undefined || this.#services.size < MAXIMUM_SERVICES)
+      this.#services.set(service, (before ?? 0) + 1)
   }
 
   /** n × D, a copy, in the order of arrival. */
   rows(): Matrix {
-    const { count, numbers, rows } = this.#contents
-    const dimension = this.#dimension
+    const { rows, numbers } = this.#columns
+    const { dimension } = this.#shape
+    const count = this.#count
     const inOrder = Uint32Array.from({ length: count }, (_, i) => i).sort((a, b) => numbers[a] - numbers[b])
     const out = new Float64Array(count * dimension)
     inOrder.forEach((place, i) => {
@@ -151,51 +148,52 @@ export class RowReservoir {
   }
 
   onePacketRule(): OnePacketRule {
-    const { onePacketFlows, services } = this.#contents
-    return { flows: onePacketFlows, services: [...services.keys()].sort() }
+    return { flows: this.#onePacketFlows, services: [...this.#services.keys()].sort() }
   }
 
   encode(): Uint8Array {
-    const { count, seen, onePacketFlows, services, notes, rows: all } = this.#contents
-    const rows = all.slice(0, count * this.#dimension)
-    const columns = COLUMNS.map((column) => this.#contents[column].slice(0, count))
-    const facts = JSON.stringify({ seen, onePacketFlows, services: [...services], notes: [...notes] })
+    const { dimension } = this.#shape
+    const count = this.#count
+    const columns = columnsOf(dimension, (name, width) => this.#columns[name].slice(0, width * count))
+    const kept: Facts = {
+      seen: this.#seen,
+      onePacketFlows: this.#onePacketFlows,
+      services: [...this.#services],
+      notes: [...this.notes],
+    }
+    const facts = JSON.stringify(kept)
     return encodeSafetensors({
-      tensors: new Map<string, Tensor>([
-        ['rows', { dtype: 'F64', shape: [count, this.#dimension], data: rows }],
-        ...COLUMNS.map(
-          (column, i) =>
-            [column, { dtype: 'F64', shape: [count], data: columns[i] as Float64Array }] as const,
-        ),
-      ]),
+      tensors: new Map(
+        COLUMNS.map((name) => {
+          const shape = name === 'rows' ? [count, dimension] : [count]
+          return [name, { dtype: 'F64', shape, data: columns[name] }]
+        }),
+      ),
       metadata: new Map([
         ['kind', KIND],
         ['facts', facts],
-        ['crc32', String(checksum([rows, ...columns], facts))],
+        ['crc32', checksum(columns, facts)],
       ]),
     })
   }
 
   /** The place of the next row; -1 if the sample does not take it. */
   #placeFor(): number {
-    const contents = this.#contents
-    if (contents.count < this.#capacity) return contents.count++
-    const place = this.#rng.fork(String(contents.seen)).nextBelow(contents.seen + 1)
-    return place < this.#capacity ? place : -1
-  }
-
-  #makeRoom(): void {
-    const contents = this.#contents
-    const places = contents.numbers.length
-    if (contents.count < places || places === this.#capacity) return
-    const more = Math.min(this.#capacity, Math.max(FIRST_ROWS, 2 * places))
-    const grown = (from: Float64Array, length: number): Float64Array => {
-      const into = new Float64Array(length)
-      into.set(from)
-      return into
+    const { capacity, dimension } = this.#shape
+    const count = this.#count
+    if (count === capacity) {
+      const place = this.#rng.fork(String(this.#seen)).nextBelow(this.#seen + 1)
+      return place < capacity ? place : -1
     }
-    contents.rows = grown(contents.rows, more * this.#dimension)
-    for (const column of COLUMNS) contents[column] = grown(contents[column], more)
+    if (count === this.#columns.numbers.length) {
+      const places = Math.min(capacity, Math.max(FIRST_ROWS, 2 * count))
+      this.#columns = columnsOf(dimension, (name, width) => {
+        const grown = new Float64Array(width * places)
+        grown.set(this.#columns[name])
+        return grown
+      })
+    }
+    return this.#count++
   }
 }
 
@@ -207,45 +205,30 @@ export function decodeRowReservoir(bytes: Uint8Array, shape: ReservoirShape): Ro
   const { tensors, metadata } = decodeSafetensors(bytes)
   const text = metadata.get('facts') ?? ''
   const rows = tensors.get('rows')
-  // rows of an earlier version have no starts and no pairs
-  const columns = COLUMNS.flatMap((column) => tensors.get(column) ?? [])
-  const [numbers, starts, pairs] = columns
-  const isOfNumbers = [rows, ...columns].every((tensor) => tensor?.dtype === 'F64')
-  if (metadata.get('kind') !== KIND || rows === undefined || numbers === undefined || !isOfNumbers) {
-    return refuse(`expected ${KIND}`)
-  }
+  const isOfNumbers = COLUMNS.every((name) => tensors.get(name)?.dtype === 'F64')
+  if (metadata.get('kind') !== KIND || rows === undefined || !isOfNumbers) return refuse(`expected ${KIND}`)
   const [count, dimension] = rows.shape
-  if (dimension !== shape.dimension || columns.some((column) => column.shape[0] !== count)) {
+  const columns = columnsOf(dimension, (name) => tensors.get(name)?.data as Float64Array)
+  const { numbers, starts, pairs } = columns
+  if (dimension !== shape.dimension || [numbers, starts, pairs].some(({ length }) => length !== count)) {
     return refuse(`expected rows of ${shape.dimension} numbers, found ${dimension}`)
   }
   if (count > shape.capacity) return refuse(`expected at most ${shape.capacity} rows, found ${count}`)
-  const data = [rows, ...columns].map((tensor) => tensor.data as Float64Array)
-  if (metadata.get('crc32') !== String(checksum(data, text))) {
+  if (metadata.get('crc32') !== checksum(columns, text)) {
     return refuse('the checksum does not match: the file is damaged')
   }
-  const facts = JSON.parse(text) as {
-    seen: number
-    onePacketFlows: number
-    services: [string, number][]
-    notes: [string, number][]
-  }
+  const facts = JSON.parse(text) as Facts
   if (!(facts.seen >= count) || facts.services.length > MAXIMUM_SERVICES) return refuse('expected counts')
-  return new RowReservoir(shape, {
-    count,
-    seen: facts.seen,
-    rows: rows.data as Float64Array,
-    numbers: numbers.data as Float64Array,
-    starts: (starts?.data as Float64Array | undefined) ?? new Float64Array(count).fill(Number.NaN),
-    pairs: (pairs?.data as Float64Array | undefined) ?? new Float64Array(count),
-    onePacketFlows: facts.onePacketFlows,
-    services: new Map(facts.services),
-    notes: new Map(facts.notes),
-  })
+  return new RowReservoir(shape, columns, facts)
 }
 
-function checksum(columns: readonly Float64Array[], facts: string): number {
-  const bytes = (data: Float64Array): Uint8Array =>
-    new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
-  const sum = columns.reduce((crc, column) => crc32(bytes(column), crc), crc32(new Uint8Array(0)))
-  return crc32(new TextEncoder().encode(facts), sum)
+function checksum(columns: Columns, facts: string): string {
+  const sum = COLUMNS.reduce(
+    (crc, name) => {
+      const { buffer, byteOffset, byteLength } = columns[name]
+      return crc32(new Uint8Array(buffer, byteOffset, byteLength), crc)
+    },
+    crc32(new Uint8Array(0)),
+  )
+  return String(crc32(new TextEncoder().encode(facts), sum))
 }

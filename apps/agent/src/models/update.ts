@@ -18,7 +18,7 @@ import type { LearningSettings } from '../config/settings.js'
 import type { ModelManagerOptions } from './model-manager.js'
 import type { ModelScope, ScopeRegistry } from './model-scopes.js'
 import type { ModelRecord } from './model-store.js'
-import type { OnlineReport, ShadowCounts } from './progress.js'
+import type { ShadowCounts } from './progress.js'
 import { checkAttacks, withoutRows } from './train.js'
 
 interface OnlineShape extends Pick<LearningSettings, 'everyRows' | 'rowsPerHour'> {
@@ -75,6 +75,8 @@ type ScopeUpdaterOptions = Pick<
   'contract' | 'devices' | 'store' | 'learnOn' | 'attackRows' | 'seed' | 'log'
 > & { readonly learning: LearningSettings; readonly registry: ScopeRegistry }
 
+export type OnlineReport = ReturnType<ReturnType<typeof createScopeUpdater>['report']>
+
 /**
  * Updates scopes: a process makes the model, which is written to disk, then used. The trained model stays on disk for a rollback. A round
  * that the guard undid, or that failed, changes nothing.
@@ -123,7 +125,8 @@ export function createScopeUpdater(options: ScopeUpdaterOptions) {
         log.warn(`${of.name}: no update was made: ${error instanceof Error ? error.message : error}`)
       }
     },
-    report: (shadow: ShadowCounts): OnlineReport => ({
+    report: (shadow: ShadowCounts) => ({
+      /** Of watched devices, by fate; `refused` were in rounds that the guard undid. */
       rows: { ...taught, overBudget: online.overBudget, crowded: online.crowded },
       rounds: { ...rounds },
       shadow,

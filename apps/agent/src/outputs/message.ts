@@ -2,7 +2,7 @@
  * Message: an event in words, for mail, chat, push and one line of a log. People get incidents, events about the agent itself, and alerts
  * of no incident. Names may come from the network: control characters, marks that reorder text and links are removed.
  */
-import { adviceOf } from '../page/texts.js'
+import { adviceOf } from '../page/kinds.js'
 import type { AlertBatch } from '../spool/alert-log.js'
 
 export interface Message {

@@ -1,5 +1,6 @@
 /** How the agent is: what it captured and lost, its memory, how far it is behind, and what waits for outputs. */
-import type { AgentState, Learning, ScoreMinute, SectionProps } from './api.js'
+import type { OnlineReport } from '../models/update.js'
+import type { AgentState, ScoreMinute, SectionProps } from './api.js'
 import { useWidth } from './parts.js'
 import { numberText, timeOf } from './texts.js'
 
@@ -105,7 +106,7 @@ function factsOf(state: AgentState): Fact[] {
 }
 
 /** What models learned since they were trained, and whether that made a difference. */
-function updateFacts(learning: Learning | null): Fact[] {
+function updateFacts(learning: OnlineReport | null): Fact[] {
   if (learning === null) return []
   const { rows, shadow } = learning
   const both = shadow.bothNormal + shadow.bothNovel

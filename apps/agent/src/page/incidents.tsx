@@ -1,8 +1,9 @@
 /** Today's incidents, tasks, a card for each incident with its answers, and a timeline. */
 import { useState } from 'preact/hooks'
 import type { AgentState, Incident, SectionProps } from './api.js'
+import { adviceOf, titleOf } from './kinds.js'
 import { Buttons, List, useWidth } from './parts.js'
-import { adviceOf, countText, nameOf, numberText, timeOf, titleOf } from './texts.js'
+import { countText, nameOf, numberText, timeOf } from './texts.js'
 
 type Answer = 'snooze' | 'not-this-kind' | 'attack' | 'normal' | 'none'
 

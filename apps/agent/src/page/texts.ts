@@ -1,6 +1,6 @@
-/** Words for numbers, times, devices, models and incidents; the commands and the outputs use them too. */
-import type { Device, NamedDevice, OwnModel } from './api.js'
-import { seriousKinds } from './kinds.js'
+/** Words for numbers, times, devices and models; the commands and the outputs use them too. */
+import type { AlertDevice } from '../alerts/alert.js'
+import type { Device, ScopeReport } from './api.js'
 
 export function timeOf(micros: number): string {
   const time = new Date(micros / 1000)
@@ -18,12 +18,12 @@ export function countText(count: number, one: string): string {
 }
 
 /** What a device calls itself, or its address. */
-export function nameOf({ name, mac, address }: NamedDevice): string {
+export function nameOf({ name, mac, address }: AlertDevice): string {
   return name ?? mac ?? address
 }
 
 /** What share of normal flows a model flags at most, and whether that holds and was asked for; empty without a model. */
-export function promiseText({ falseAlarmShare, keepsPromise, proving }: OwnModel): string {
+export function promiseText({ falseAlarmShare, keepsPromise, proving }: ScopeReport): string {
   if (falseAlarmShare === null) return ''
   const share = `up to ${Number((100 * falseAlarmShare).toPrecision(2))} %`
   if (keepsPromise === null) return `${share}, not proven`
@@ -33,7 +33,7 @@ export function promiseText({ falseAlarmShare, keepsPromise, proving }: OwnModel
 /** How many false alarms a model promises of a device at most: "about 1 false alarm in 3 days"; empty without a model. */
 export function alarmsText(
   device: Pick<Device, 'flows' | 'learningSinceMicros' | 'lastSeenMicros'>,
-  model: Pick<OwnModel, 'falseAlarmShare'> | null,
+  model: Pick<ScopeReport, 'falseAlarmShare'> | null,
 ): string {
   if (model === null || model.falseAlarmShare === null) return ''
   // of less than an hour as of an hour
@@ -47,7 +47,7 @@ export function alarmsText(
 }
 
 /** How far the proof of a model is, and what came of it; empty where none is asked of it. */
-export function proofText({ proving }: OwnModel): string {
+export function proofText({ proving }: ScopeReport): string {
   if (proving === null) return ''
   const { state, flows, needed, novel } = proving
   if (state === 'open')
@@ -57,14 +57,14 @@ export function proofText({ proving }: OwnModel): string {
 }
 
 /** What became of the last training, where its model was refused; else empty. */
-export function refusedText({ refused }: OwnModel): string {
+export function refusedText({ refused }: ScopeReport): string {
   if (refused === null) return ''
   const { rows, unsettledShare } = refused
   return `the last training (${rows} rows) was refused: it flagged ${(100 * unsettledShare).toFixed(1)} % more of the later flows than promised`
 }
 
 /** The damage of the active model; empty if there is none. */
-export function damageText({ damage }: OwnModel): string {
+export function damageText({ damage }: ScopeReport): string {
   if (damage === null) return ''
   return damage === 'previous'
     ? 'the model was damaged; using the previous model'
@@ -80,7 +80,7 @@ export function stateText({
   model,
 }: Pick<Device, 'state' | 'flows' | 'novelShare'> & {
   readonly forecast?: Device['forecast']
-  readonly model?: Pick<OwnModel, 'state'> | null
+  readonly model?: Pick<ScopeReport, 'state'> | null
 }): string {
   if (state !== 'learning') return state
   const count = countText(flows, 'flow')
@@ -91,7 +91,7 @@ export function stateText({
   return `learning: ${progress}, ${forecast.hours === null ? heldUpText(novelShare, model) : `ready ${inText(forecast.hours)}`}`
 }
 
-function heldUpText(novelShare: number | null, model: Pick<OwnModel, 'state'> | null | undefined): string {
+function heldUpText(novelShare: number | null, model: Pick<ScopeReport, 'state'> | null | undefined): string {
   if (model?.state === 'waiting') return 'waiting for memory: too many devices learn at once'
   return `too many recent flows were unusual (${Math.round(100 * (novelShare ?? 0))} %)`
 }
@@ -102,7 +102,7 @@ function inText(hours: number): string {
   return `in about ${countText(Math.round(hours / 24), 'day')}`
 }
 
-const SOURCES: Readonly<Record<OwnModel['state'], string>> = {
+const SOURCES: Readonly<Record<ScopeReport['state'], string>> = {
   waiting: 'waiting for memory',
   learning: 'learning',
   trained: 'trained here',
@@ -112,7 +112,7 @@ const SOURCES: Readonly<Record<OwnModel['state'], string>> = {
 
 /** Where the model comes from, what it promises, and what came of its proof and of the last training. */
 export function modelText(
-  model: OwnModel,
+  model: ScopeReport,
   device: Pick<Device, 'flows' | 'learningSinceMicros' | 'lastSeenMicros'>,
 ): string {
   const { state, rows, rowsNeeded, falseAlarmShare } = model
@@ -131,40 +131,4 @@ export function modelText(
 
 export function shareText(share: number): string {
   return `${numberText(Math.round(1000 * share) / 10)} %`
-}
-
-/** By the kind of an incident. */
-const KINDS: Readonly<Record<string, readonly [title: string, advice: string]>> = {
-  'address-taken': ['Address taken', 'Find out which of the two devices is yours, and disconnect the other.'],
-  'password-guessing': [
-    'Password guessing',
-    'Find the device that guesses. If you do not know it, disconnect it. Then change the password of the other device.',
-  ],
-  'dns-tunnel': [
-    'DNS tunnel',
-    'Disconnect the device, and find out which program on it sends these DNS queries.',
-  ],
-  upload: [
-    'Upload',
-    'Check what the device may send: a backup or a recording that you started, or your data.',
-  ],
-  download: ['Download', 'Check whether the device installs an update.'],
-  flood: [
-    'Flood',
-    'Disconnect the sending device if it is in your network. Otherwise ask your internet provider.',
-  ],
-  scan: ['Scan', 'Find the scanning device. If you did not start the scan, disconnect it.'],
-  'first-contact': ['First contact', 'Check whether the device has a new function or uses a new server.'],
-  'new-device': ['New device', 'Check whether you or a guest connected it.'],
-  'unusual-flows': ['Unusual traffic', 'Check whether the device was updated or is used in a new way.'],
-}
-
-export const titleOf = (kind: string): string => KINDS[kind]?.[0] ?? kind
-/** For its kind first, then for each further kind that its facts alone would make. */
-export function adviceOf({
-  kind,
-  facts,
-}: Parameters<typeof seriousKinds>[0] & { readonly kind: string }): string {
-  const further = seriousKinds({ facts }).filter((each) => each !== kind)
-  return [kind, ...further].map((each) => KINDS[each]?.[1] ?? '').join(' ')
 }

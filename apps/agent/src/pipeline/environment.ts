@@ -1,11 +1,16 @@
 /** What a run is given from outside: files, time, messages and signals, so that a test can stand in for each. */
 
+import type { AlertExplainer } from '../alerts/eve.js'
 import type { Settings } from '../config/settings.js'
 import type { FileSystem } from '../files/file-system.js'
 import type { StateFaults } from '../files/state-file.js'
 import type { Clock } from '../input/clocks.js'
+import type { FrameInput } from '../input/read-frames.js'
 import type { Log } from '../log.js'
+import type { ModelManager } from '../models/model-manager.js'
 import type { ServiceNotifier } from '../service/service.js'
+import type { LossHistory } from './conditions.js'
+import type { Decider } from './counters.js'
 
 export interface AgentEnvironment {
   readonly files: FileSystem
@@ -25,6 +30,20 @@ export interface AgentEnvironment {
 export interface OpeningEnvironment extends AgentEnvironment {
   /** Reports damaged files of the state folder. */
   readonly faults: StateFaults
+}
+
+/** What the parts of a run share. */
+export interface RunContext {
+  readonly settings: Settings
+  readonly environment: OpeningEnvironment
+  readonly input: FrameInput
+  /** null where nothing is made here. */
+  readonly models: ModelManager | null
+  readonly decider: Decider
+  readonly explain: AlertExplainer
+  readonly losses: LossHistory
+  /** Packets that did not reach the agent up to now. */
+  readonly lostPackets: () => number
 }
 
 /**

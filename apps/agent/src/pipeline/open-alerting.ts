@@ -1,7 +1,6 @@
 /** What becomes of verdicts, opened from the settings: devices, incidents, alerts and their packets. */
 
 import { createAlertPipeline } from '../alerts/alert-pipeline.js'
-import type { AlertExplainer } from '../alerts/eve.js'
 import { createSuppression } from '../alerts/suppress.js'
 import { createIncidentRate, overBudgetText } from '../budget/alert-budget.js'
 import type { Settings } from '../config/settings.js'
@@ -17,34 +16,23 @@ import {
 } from '../incidents/incident.js'
 import { createIncidentRows, type IncidentRows, readIncidentRows } from '../incidents/incident-rows.js'
 import { IncidentBook } from '../incidents/incidents.js'
-import type { FrameInput } from '../input/read-frames.js'
-import type { ModelManager } from '../models/model-manager.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import { acceptInChild } from '../training/train-in-child.js'
-import type { LossHistory } from './conditions.js'
-import { type Decider, type IncidentsReport, incidentsReport } from './counters.js'
-import type { OpeningEnvironment } from './environment.js'
+import { type IncidentsReport, incidentsReport } from './counters.js'
+import type { OpeningEnvironment, RunContext } from './environment.js'
 import { openDevices, openPeerNames } from './open-devices.js'
 import type { OpenedModels } from './open-models.js'
 import { openDashboardRecords } from './open-server.js'
 
-interface AlertingOptions {
-  readonly settings: Settings
-  readonly environment: OpeningEnvironment
-  readonly models: ModelManager | null
-  readonly decider: Decider
-  readonly explain: AlertExplainer
+interface AlertingOptions extends RunContext {
   readonly forAnnouncements: OpenedModels['forAnnouncements']
   /** Devices of an earlier run. */
   readonly known: KnownDevices
   readonly answers: AnswerBook
   readonly rows: IncidentRows
   readonly alertLog: AlertLog
-  readonly input: Pick<FrameInput, 'interfaceName'>
   /** D, the numbers of a row. */
   readonly dimension: number
-  readonly lostPackets: () => number
-  readonly losses: LossHistory
 }
 
 export type Alerting = Awaited<ReturnType<typeof openAlerting>>

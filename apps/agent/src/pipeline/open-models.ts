@@ -188,12 +188,7 @@ export async function openModels(
       localNetworks: settings.localNetworks,
       devices,
       budget: settings.budget,
-      limits: {
-        rowsPerScope: models.rowsPerDevice,
-        memoryBytes: models.memoryBytes,
-        trainWithinSeconds: models.trainWithinSeconds,
-        maximumModels: models.maximum,
-      },
+      limits: models,
       base,
       given: byScope,
       store,
@@ -211,7 +206,8 @@ export async function openModels(
     room.replaceGiven(next.base, next.byScope)
     announceBy(next)
   }
-  return { decider: room, explain: room.explain, replaceGiven, room, forAnnouncements, known: found }
+  const { decider } = room
+  return { decider, explain: decider.explain, replaceGiven, room, forAnnouncements, known: found }
 }
 
 function announced(base: ModelFile | null): Pick<AgentVerdict, 'model' | 'threshold'> {

@@ -20,7 +20,7 @@ import type { AgentSnapshot } from '../web/metrics.js'
 import type { AgentServer } from '../web/server.js'
 import { createLossHistory } from './conditions.js'
 import { type AgentCounters, agentCounters } from './counters.js'
-import type { AgentEnvironment, Component, OpeningEnvironment } from './environment.js'
+import type { AgentEnvironment, Component, OpeningEnvironment, RunContext } from './environment.js'
 import { openAlerting, openAnswers } from './open-alerting.js'
 import { controlAnswers, openVendors, readDevices } from './open-devices.js'
 import { createReload, type GivenModels, openModels, openThresholds, readModels } from './open-models.js'
@@ -160,7 +160,7 @@ async function openParts(
   const eve = await openEve(environment, settings.eve)
   const losses = createLossHistory()
   const lostPackets = (): number => input.kernelDrops() + watcher.counts.shed
-  const common = { settings, environment, input, models, decider, explain, losses, lostPackets }
+  const common: RunContext = { settings, environment, input, models, decider, explain, losses, lostPackets }
   const { dimension } = given.contract
   const alerting = await openAlerting({
     ...common,

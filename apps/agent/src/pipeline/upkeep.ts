@@ -1,14 +1,10 @@
 /** What an agent does for itself each second: whether it watches at all, whether its models notice anything, and its clocks. */
-import type { AlertExplainer } from '../alerts/eve.js'
-import type { Settings } from '../config/settings.js'
 import type { ControlSocket } from '../devices/control-socket.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import { type CaptureClock, type ClockChange, createClockWatch, secondsText } from '../input/clocks.js'
-import type { FrameInput } from '../input/read-frames.js'
 import type { ModelManager } from '../models/model-manager.js'
 import { createCondition, createPacketWarnings, createSilence } from './conditions.js'
-import type { Decider } from './counters.js'
-import type { OpeningEnvironment } from './environment.js'
+import type { OpeningEnvironment, RunContext } from './environment.js'
 import type { Alerting } from './open-alerting.js'
 import { SelfTest } from './self-test.js'
 import type { Watching } from './watching.js'
@@ -22,14 +18,8 @@ const OTHER_TIME =
 /** Packets in which copies and wrong checksums are looked for at a time. */
 const CHECKED_PACKETS = 1000
 
-interface UpkeepOptions extends Pick<Watching, 'watcher' | 'overload'> {
-  readonly settings: Settings
-  readonly environment: OpeningEnvironment
-  readonly decider: Decider
-  readonly explain: AlertExplainer
+interface UpkeepOptions extends RunContext, Pick<Watching, 'watcher' | 'overload'> {
   readonly alerting: Pick<Alerting, 'path' | 'devices' | 'records'>
-  readonly models: ModelManager | null
-  readonly input: FrameInput
   readonly captureClock: CaptureClock
   /** Holds the state folder; null where there is none. */
   readonly control: ControlSocket | null

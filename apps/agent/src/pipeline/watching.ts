@@ -2,18 +2,14 @@
 import { randomInt } from 'node:crypto'
 import type { FrameBatch } from '@oddflow/capture'
 import { DEFAULT_KERNEL_BUFFER_FRAMES } from '@oddflow/capture/node'
+import type { NoticeRule } from '../alerts/eve.js'
 import type { Thresholds } from '../budget/thresholds.js'
-import type { Settings } from '../config/settings.js'
 import type { KnownDevices } from '../devices/device-table.js'
 import { findNames } from '../devices/names.js'
 import type { FleetModels } from '../fleet/fleet-models.js'
 import { type CaptureClock, secondsText, stepSince } from '../input/clocks.js'
-import { type FrameInput, partsByCount, partsByTime } from '../input/read-frames.js'
-import type { ModelManager } from '../models/model-manager.js'
-import type { NoticeRule } from '../page/api.js'
-import type { LossHistory } from './conditions.js'
-import type { Decider } from './counters.js'
-import type { AgentEnvironment, Component } from './environment.js'
+import { partsByCount, partsByTime } from '../input/read-frames.js'
+import type { Component, RunContext } from './environment.js'
 import type { MemoryPlan } from './memory-plan.js'
 import type { Alerting } from './open-alerting.js'
 import { Overload } from './overload.js'
@@ -26,12 +22,8 @@ const RECORDED_STEP_MICROS = 60_000_000
 /** Of an input that waits, between two looks whether it has to: each may raise an alert, of up to four thousand bytes. */
 const WAITING_FRAMES = 64
 
-interface WatchingOptions {
-  readonly settings: Settings
-  readonly environment: Pick<AgentEnvironment, 'clock' | 'log'>
+interface WatchingOptions extends RunContext {
   readonly memory: Pick<MemoryPlan, 'processBytes' | 'flowBytes'>
-  readonly input: FrameInput
-  readonly decider: Decider
   readonly alerting: Pick<Alerting, 'path' | 'devices' | 'evidence' | 'records' | 'peerNames'>
   /** Models of a fleet, on which flows are tried; null where none come. */
   readonly fleet: Pick<FleetModels, 'note'> | null
@@ -106,14 +98,11 @@ export function createWatching(options: WatchingOptions) {
   return { watcher, overload, steady }
 }
 
-interface IntakeOptions extends Pick<WatchingOptions, 'input' | 'environment'>, Watching {
+interface IntakeOptions extends RunContext, Watching {
   readonly captureClock: CaptureClock
   readonly thresholds: Pick<Thresholds, 'advance'>
-  readonly models: ModelManager | null
   readonly alerting: Pick<Alerting, 'devices' | 'incidents' | 'rate'>
   readonly known: KnownDevices
-  readonly losses: LossHistory
-  readonly lostPackets: () => number
   /** Ends when there is room for further alerts. */
   readonly room: () => Promise<void>
 }

@@ -7,10 +7,9 @@ import { fileURLToPath } from 'node:url'
 import { endWithThisProcess } from '@oddflow/capture/node'
 import { OddFlowError } from '@oddflow/core'
 import type { AcceptedRows, AcceptJob } from '../models/accept-rows.js'
-import type { NoticeJob } from '../models/noticed.js'
+import type { Noticed, NoticeJob } from '../models/noticed.js'
 import type { TrainedRows, TrainingJob } from '../models/train.js'
 import type { LearningJob, LearntRows } from '../models/update.js'
-import type { Noticed } from '../page/api.js'
 
 /** Old space of the heap. Numbers lie outside it and are limited by the rows (memory-plan.ts). */
 const HEAP_MEBIBYTES = 32

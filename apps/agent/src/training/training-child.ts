@@ -1,10 +1,9 @@
 /** The process that runs one job: a training, an update, an update by an answer, or a search for detection limits. */
 import process from 'node:process'
 import { type AcceptedRows, type AcceptJob, acceptRows } from '../models/accept-rows.js'
-import { type NoticeJob, noticedBy } from '../models/noticed.js'
+import { type Noticed, type NoticeJob, noticedBy } from '../models/noticed.js'
 import { type TrainedRows, type TrainingJob, trainRows } from '../models/train.js'
 import { type LearningJob, type LearntRows, learnOn } from '../models/update.js'
-import type { Noticed } from '../page/api.js'
 import type { TrainingAnswer } from './train-in-child.js'
 
 process.once('message', (job: Job) => {

@@ -9,7 +9,6 @@ import {
   writeState,
 } from '../files/state-file.js'
 import type { Log } from '../log.js'
-import type { AlertEvent, NoticeEvent, ScoreMinute } from '../page/api.js'
 
 /**
  * RecentAlerts: what the dashboard lists, kept over a restart in `recent-alerts.json`. A list to look at, not a record: it is
@@ -47,16 +46,27 @@ export async function readRecentAlerts(
 const count = v.pipe(v.number(), v.minValue(0))
 const number = v.nullable(v.number())
 
-/** Of an event, what the page looks into; the rest is kept as it is. */
-const AlertSchema: v.GenericSchema<unknown, AlertEvent> = v.looseObject({
+/** The fields that a loose object names, without the others. */
+type Named<T> = T extends readonly (infer Each)[]
+  ? readonly Named<Each>[]
+  : T extends object
+    ? { readonly [Key in keyof T as string extends Key ? never : Key]: Named<T[Key]> }
+    : T
+
+/** An event of the EVE file, as far as the page looks into it; the rest is kept as it is. */
+export type AlertEvent = Named<v.InferOutput<typeof AlertSchema>>
+
+const AlertSchema = v.looseObject({
   timestamp: v.string(),
   alert: v.looseObject({ signature: v.string() }),
   oddflow: v.looseObject({
     id: v.string(),
     rule: v.string(),
     score: number,
+    /** null where no model was asked. */
     threshold: number,
     summary: v.string(),
+    /** What the sentence is about; absent from alerts that an earlier version has kept. */
     reason: v.exactOptional(v.picklist(['features', 'whole', 'rule', 'no-comparison'])),
     device: v.looseObject({
       mac: v.nullable(v.string()),
@@ -73,17 +83,22 @@ const AlertSchema: v.GenericSchema<unknown, AlertEvent> = v.looseObject({
       bytes: count,
     }),
     rarity: v.nullable(v.looseObject({ atMost: v.number(), flows: count })),
+    /** `value` or `nearest` is null where the flow, or the nearest normal one, has no such feature. */
     features: v.array(v.looseObject({ name: v.string(), unit: v.string(), value: number, nearest: number })),
+    /** The verdict of the model as it was trained, if it was updated since. */
     shadow: v.exactOptional(v.looseObject({ score: number, threshold: v.number(), novel: v.boolean() })),
     lostInWindow: count,
     evidence: v.exactOptional(v.string()),
+    /** Packets in that file: up to the verdict, of all packets that the flow had then, and after it. */
     evidencePackets: v.exactOptional(v.looseObject({ kept: count, of: count, later: count })),
     folded: v.exactOptional(v.looseObject({ count, peers: count, services: count })),
   }),
 })
 
-/** An event of the agent itself has no flow. */
-const NoticeSchema: v.GenericSchema<unknown, NoticeEvent> = v.looseObject({
+/** An event about the agent itself, without a flow, or about an incident. */
+export type NoticeEvent = Named<v.InferOutput<typeof NoticeSchema>>
+
+const NoticeSchema = v.looseObject({
   timestamp: v.string(),
   alert: v.looseObject({ signature: v.string() }),
   oddflow: v.looseObject({
@@ -95,9 +110,7 @@ const NoticeSchema: v.GenericSchema<unknown, NoticeEvent> = v.looseObject({
 })
 const isOfFlow = (event: unknown): boolean =>
   (event as { oddflow?: { flow?: unknown } } | null)?.oddflow?.flow !== undefined
-const EventSchema = v.lazy<v.GenericSchema<unknown, AlertEvent | NoticeEvent>>((event) =>
-  isOfFlow(event) ? AlertSchema : NoticeSchema,
-)
+const EventSchema = v.lazy((event) => (isOfFlow(event) ? AlertSchema : NoticeSchema))
 
 const RECENT = defineState('recent-alerts', 1, v.object({ alerts: v.array(EventSchema) }))
 
@@ -106,6 +119,7 @@ function pathIn(folder: string): string {
 }
 
 export type ScoreHistory = ReturnType<typeof createScoreHistory>
+export type ScoreMinute = ReturnType<ScoreHistory['minutes']>[number]
 
 const MINUTE_MICROS = 60_000_000
 const MINUTES = 120
@@ -158,7 +172,8 @@ export function createScoreHistory() {
       const byMinutes = Math.round(byMicros / MINUTE_MICROS)
       for (const minute of minutes) minute.number += byMinutes
     },
-    minutes: (): ScoreMinute[] =>
+    /** Each with its start; `lowest` and `median` are null where no flow of the minute had a score. */
+    minutes: () =>
       minutes.map(({ number, flows, novel, lowest, sample }) => ({
         atMicros: number * MINUTE_MICROS,
         flows,

@@ -20,7 +20,7 @@ import type { AnswerBook } from '../incidents/answers.js'
 import { INCIDENT_LEVELS, type Incident } from '../incidents/incident.js'
 import type { Clock } from '../input/clocks.js'
 import type { NoticedOf } from '../models/noticed.js'
-import type { AgentState, OwnModel, Device as ShownDevice, Incident as ShownIncident } from '../page/api.js'
+import type { ScopeReport } from '../models/progress.js'
 import { PACKAGE_FOLDER } from '../version.js'
 import type { AlertFeed, ScoreHistory } from './alerts.js'
 import type { AgentSnapshot } from './metrics.js'
@@ -88,7 +88,7 @@ export interface DashboardIncidents {
 
 export interface DashboardModels {
   /** The model that judges a device; null if it is unknown. */
-  scopeReport(device: string): OwnModel | null
+  scopeReport(device: string): ScopeReport | null
   /** What a person asked for, as over the control socket. */
   change(body: unknown): Promise<unknown>
 }
@@ -124,23 +124,11 @@ class HttpError extends Error {
 }
 
 export function createDashboard(options: DashboardOptions): Dashboard {
-  const { clock, feed, suppressions, devices, models, incidents, sessions } = options
+  const { clock, feed, sessions } = options
   const pages = readPageFiles()
   const startedMicros = clock.wallMicros()
-  const streams = createStateStreams(
-    clock,
-    feed,
-    () => ({
-      ...options.snapshot(),
-      nowMicros: clock.wallMicros(),
-      devices: devices === null ? null : shownDevices(devices, models),
-      incidents: incidents === null ? null : shownIncidents(incidents, devices?.table),
-      minutes: options.history.minutes(),
-      suppressions: suppressions.list(clock.wallMicros()),
-      startedMicros,
-    }),
-    SECURITY_HEADERS,
-  )
+  const stateNow = (): ShownState => shownState(options, startedMicros)
+  const streams = createStateStreams(clock, feed, stateNow, SECURITY_HEADERS)
   const routes = createRoutes(options, streams)
 
   /** Answers a request under /api. Throws HttpError. */
@@ -324,11 +312,28 @@ function cookieIn(header: string | undefined, name: string): string {
   return ''
 }
 
+export type ShownState = ReturnType<typeof shownState>
+
+/** What the page is shown, but for the alerts. @param startedMicros - tells one run of the agent from another. */
+function shownState(options: DashboardOptions, startedMicros: number) {
+  const { clock, devices, models, incidents } = options
+  return {
+    ...options.snapshot(),
+    nowMicros: clock.wallMicros(),
+    /** null where devices are not kept. */
+    devices: devices === null ? null : shownDevices(devices, models),
+    /** Open ones and the last that are over, the newest first; null where devices are not kept. */
+    incidents: incidents === null ? null : shownIncidents(incidents, devices?.table),
+    minutes: options.history.minutes(),
+    suppressions: options.suppressions.list(clock.wallMicros()),
+    startedMicros,
+  }
+}
+
+export type ShownIncident = ReturnType<typeof shownIncidents>[number]
+
 /** Open ones first, else the newest. */
-function shownIncidents(
-  { list, answers }: DashboardIncidents,
-  table: Pick<DeviceTable, 'get'> | undefined,
-): ShownIncident[] {
+function shownIncidents({ list, answers }: DashboardIncidents, table: Pick<DeviceTable, 'get'> | undefined) {
   const answered = new Map(
     answers
       .list()
@@ -345,6 +350,7 @@ function shownIncidents(
       // the name of now
       const name = table?.get(incident.key)?.name?.name
       const device = { ...incident.device, ...(name === undefined ? {} : { name }) }
+      /** `answer.kind` is that of the incident when it was answered. */
       return { ...incident, device, answer: answered.get(incident.id) ?? null }
     })
 }
@@ -353,12 +359,11 @@ function shownIncidents(
 const urgency = ({ state, level }: Incident): number =>
   state === 'open' ? 1 + INCIDENT_LEVELS.indexOf(level) : 0
 
+export type ShownDevice = ReturnType<typeof shownDevices>['shown'][number]
+
 const ORDER = { ready: 0, paused: 1, learning: 2, watching: 3 } as const
 
-function shownDevices(
-  devices: Pick<DeviceWatch, 'table' | 'forecast'>,
-  models: DashboardModels | null,
-): { total: number; shown: readonly ShownDevice[] } {
+function shownDevices(devices: Pick<DeviceWatch, 'table' | 'forecast'>, models: DashboardModels | null) {
   const all = [...devices.table.all()].sort(
     (a, b) => ORDER[a.state] - ORDER[b.state] || b.lastSeenMicros - a.lastSeenMicros,
   )
@@ -366,9 +371,13 @@ function shownDevices(
     const model = models?.scopeReport(device.key) ?? null
     return {
       ...toldOf(device),
+      /** Of its recent flows; null before the first. */
       novelShare: recentNovelShare(device),
+      /** null of one that has learned. */
       forecast: devices.forecast(device, model),
+      /** Of the time while it learned, the most frequent first. */
       contacts: usualContactTexts(device, devices.table),
+      /** null if the agent makes no models, or none of this device is known. */
       model,
     }
   })
@@ -402,7 +411,7 @@ export type StateStreams = ReturnType<typeof createStateStreams>
 export function createStateStreams(
   clock: Clock,
   feed: AlertFeed,
-  stateNow: () => Omit<AgentState, 'alerts' | 'next'>,
+  stateNow: () => ShownState,
   headers: Readonly<Record<string, string>>,
 ) {
   const streams = new Set<Stream>()

@@ -1,14 +1,13 @@
 import type { ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
 import { systemClock } from '../../src/input/clocks.js'
-import type { AgentState } from '../../src/page/api.js'
 import { createAlertFeed } from '../../src/web/alerts.js'
-import { createStateStreams } from '../../src/web/dashboard.js'
+import { createStateStreams, type ShownState } from '../../src/web/dashboard.js'
 
 it('skips a browser that does not read, and sends all of the state when it reads again', () => {
   const feed = createAlertFeed()
   let openFlows = 0
-  const state = () => ({ openFlows: openFlows++, version: '1' }) as unknown as AgentState
+  const state = () => ({ openFlows: openFlows++, version: '1' }) as unknown as ShownState
   const streams = createStateStreams({ ...systemClock, every: () => () => undefined }, feed, state, {})
   const written: unknown[] = []
   const response = {

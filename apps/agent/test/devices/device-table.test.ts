@@ -15,7 +15,7 @@ import {
 } from '../../src/devices/device.js'
 import { createDeviceFlood, type DEVICE_ACTIONS, DeviceTable } from '../../src/devices/device-table.js'
 import { countsLess } from '../../src/devices/names.js'
-import type { OwnModel } from '../../src/page/api.js'
+import type { ScopeReport } from '../../src/models/progress.js'
 import { stateText } from '../../src/page/texts.js'
 
 const HOUR = 3_600_000_000
@@ -59,12 +59,12 @@ describe('a device', () => {
   })
 
   it('says when it will be ready, as far as that is known', () => {
-    const told = (device: Device, hours: number, model: Partial<OwnModel> | null = null) =>
+    const told = (device: Device, hours: number, model: Partial<ScopeReport> | null = null) =>
       stateText({
         ...device,
         novelShare: recentNovelShare(device),
-        model: model as OwnModel | null,
-        forecast: forecastOf(device, settings(), model as OwnModel | null, hours * HOUR),
+        model: model as ScopeReport | null,
+        forecast: forecastOf(device, settings(), model as ScopeReport | null, hours * HOUR),
       })
     expect(told(lived(60, 6, 1e9), 6)).toBe('learning: 60 of about 190 flows, ready in about 18 hours')
     // by then it would have too few: it is judged after judgeHours

@@ -47,7 +47,7 @@ async function gateway(
       devices: { ...DEFAULT_DEVICES, learnHours: 1, learnFlows: 200 },
       // of a flow a minute, one in a hundred
       budget: { falseAlertsPerDay: 14.6, per: 'device', calibration: null, calibrateHours: 24 },
-      limits: { rowsPerScope: 400, memoryBytes: 100_000, trainWithinSeconds: 10, maximumModels: 8 },
+      limits: { rowsPerDevice: 400, memoryBytes: 100_000, maximum: 8 },
       base: null,
       given: new Map(),
       store: new ModelStore(files, folder, (owner) => scopeFileName('device', owner)),
@@ -75,11 +75,11 @@ async function show(
   const rows = wanderingRows(flows, 5, createRng(device.flows + 7))
   let novel = 0
   for (let i = 0; i < flows; i++) {
-    for (let j = 0; j < 5; j++) room.row[j] = rows[5 * i + j] + (j % 2 === 1 ? move(i) : 0)
+    for (let j = 0; j < 5; j++) room.decider.row[j] = rows[5 * i + j] + (j % 2 === 1 ? move(i) : 0)
     device.flows++
     device.lastSeenMicros = START + device.flows * MINUTE
-    const record = sampleRecord(1, { startMicros: device.lastSeenMicros, row: room.row })
-    if (room.decide(record).novel) novel++
+    const record = sampleRecord(1, { startMicros: device.lastSeenMicros, row: room.decider.row })
+    if (room.decider.decide(record).novel) novel++
     room.note(record, device, false)
     room.trainDue()
     await room.idle()
@@ -88,8 +88,8 @@ async function show(
 }
 
 const verdictOn = (room: ModelManager, sizes: number) => {
-  room.row.set([0.005, sizes, 0.005, sizes, 0.005])
-  return room.decide(sampleRecord(1, { row: room.row }))
+  room.decider.row.set([0.005, sizes, 0.005, sizes, 0.005])
+  return room.decider.decide(sampleRecord(1, { row: room.decider.row }))
 }
 
 /** Whether a device has a model of its own, of what it shows now. */

@@ -57,7 +57,7 @@ async function gateway(
       devices: { ...DEFAULT_DEVICES, learnHours: 1, learnFlows: 100 },
       // a flow a minute: 1,440 a day, so that 144 false alerts a day are a tenth of them, which 18 rows keep
       budget: { falseAlertsPerDay: 144, per: 'device', calibration: null, calibrateHours: 24 },
-      limits: { rowsPerScope: 200, memoryBytes: 100_000, trainWithinSeconds: 10, maximumModels: 8 },
+      limits: { rowsPerDevice: 200, memoryBytes: 100_000, maximum: 8 },
       base: null,
       given: new Map(),
       store: new ModelStore(files, folder, (owner) => scopeFileName(rule.per, owner)),
@@ -84,11 +84,11 @@ function show(room: ModelManager, device: Device, flows: number, change = 0, min
   const n = Number.parseInt(device.key.slice(-2), 16)
   const rows = wanderingRows(flows, 5, createRng(1000 * n + device.flows))
   for (let i = 0; i < flows; i++) {
-    for (let j = 0; j < 5; j++) room.row[j] = rows[5 * i + j] + (j % 2 === 1 ? change : 0)
+    for (let j = 0; j < 5; j++) room.decider.row[j] = rows[5 * i + j] + (j % 2 === 1 ? change : 0)
     device.flows++
     device.lastSeenMicros = START + device.flows * minutes * MINUTE
-    const record = sampleRecord(n, { startMicros: device.lastSeenMicros, row: room.row })
-    room.note(record, device, room.decide(record).novel)
+    const record = sampleRecord(n, { startMicros: device.lastSeenMicros, row: room.decider.row })
+    room.note(record, device, room.decider.decide(record).novel)
   }
 }
 
@@ -110,8 +110,8 @@ const train = async (room: ModelManager): Promise<void> => {
   await room.idle()
 }
 const verdictOn = (room: ModelManager, n: number, sizes: number) => {
-  room.row.set([0.005, sizes, 0.005, sizes, 0.005])
-  return room.decide(sampleRecord(n, { row: room.row }))
+  room.decider.row.set([0.005, sizes, 0.005, sizes, 0.005])
+  return room.decider.decide(sampleRecord(n, { row: room.decider.row }))
 }
 
 describe('a manager of models', () => {
@@ -188,9 +188,9 @@ describe('a manager of models', () => {
       },
     })
     const a = device(1)
-    room.row.set([0.005, 5000, 0.005, 5000, 0.005])
-    attack.push(room.row.slice())
-    room.note(sampleRecord(1, { row: room.row }), a, false)
+    room.decider.row.set([0.005, 5000, 0.005, 5000, 0.005])
+    attack.push(room.decider.row.slice())
+    room.note(sampleRecord(1, { row: room.decider.row }), a, false)
     show(room, a, 110)
     await train(room)
     expect(jobs[0]?.rows).toHaveLength(5 * 110)
@@ -294,10 +294,9 @@ describe('a manager of models', () => {
 
   it('keeps within its memory: who finds no place waits, and gets one when it is free', async () => {
     const limits = {
-      rowsPerScope: 200,
+      rowsPerDevice: 200,
       memoryBytes: 2 * 8 * 8 * 200,
-      trainWithinSeconds: 10,
-      maximumModels: 8,
+      maximum: 8,
     }
     const { room } = await gateway(temporaryFolder(), { limits })
     const all = [device(1), device(2), device(3)]
@@ -314,7 +313,7 @@ describe('a manager of models', () => {
   describe('where places are short', () => {
     /** Given by their makers. */
     const own = (n: number): Device => createDevice(`00${keyOf(n).slice(2)}`, `192.168.0.${n}`, START)
-    const few = { rowsPerScope: 200, memoryBytes: 2 * 8 * 8 * 200, trainWithinSeconds: 10, maximumModels: 8 }
+    const few = { rowsPerDevice: 200, memoryBytes: 2 * 8 * 8 * 200, maximum: 8 }
     const learners = (room: ModelManager): string[] =>
       room
         .owners()
@@ -749,8 +748,8 @@ describe('a damaged model of a watched device', () => {
     given.room.replaceGiven(named('d'), new Map([[other, named('e')]]))
     expect(verdictOn(given.room, 1, 80).model).toBe('d'.repeat(16))
     expect(verdictOn(given.room, 2, 80).model).toBe('e'.repeat(16))
-    expect(given.room.modelOf(other)?.model).toBe('e'.repeat(16))
-    expect(given.room.rarity({ score: 0, model: 'd'.repeat(16) })).not.toBeNull()
+    expect(given.room.decider.modelOf(other)?.model).toBe('e'.repeat(16))
+    expect(given.room.decider.rarity({ score: 0, model: 'd'.repeat(16) })).not.toBeNull()
   })
 
   it('in any byte of any file: the device is judged, or reported and relearned', async () => {

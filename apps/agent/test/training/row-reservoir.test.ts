@@ -1,16 +1,11 @@
 import { FormatError } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  createRowReservoir,
-  decodeRowReservoir,
-  type RowReservoir,
-  reservoirBytes,
-} from '../../src/models/row-reservoir.js'
+import { decodeRowReservoir, RowReservoir, reservoirBytes } from '../../src/models/row-reservoir.js'
 
 const shape = { dimension: 3, capacity: 50, seed: 7 }
 const rowOf = (i: number): Float64Array => Float64Array.of(i, i / 3, -i)
-const filled = (rows: number, from = createRowReservoir(shape), first = 0): RowReservoir => {
+const filled = (rows: number, from = new RowReservoir(shape), first = 0): RowReservoir => {
   for (let i = first; i < first + rows; i++) from.add(rowOf(i), 1000 * i, i % 5)
   return from
 }
@@ -32,7 +27,7 @@ describe('a reservoir of rows', () => {
   it('draws every row alike: the mean of what it keeps is that of all', () => {
     let sum = 0
     for (let seed = 0; seed < 200; seed++) {
-      const { data } = filled(500, createRowReservoir({ ...shape, seed })).rows()
+      const { data } = filled(500, new RowReservoir({ ...shape, seed })).rows()
       for (let i = 0; i < 50; i++) sum += data[3 * i]
     }
     // 10,000 draws from 0 … 499: a standard error of 1.4
@@ -83,7 +78,7 @@ describe('a reservoir of rows', () => {
   })
 
   it('names the services of flows of one packet, sorted and bounded', () => {
-    const reservoir = createRowReservoir(shape)
+    const reservoir = new RowReservoir(shape)
     for (let port = 2000; port > 0; port--) reservoir.addOnePacket(`udp/${port}`)
     const { flows, services } = reservoir.onePacketRule()
     expect(flows).toBe(2000)
