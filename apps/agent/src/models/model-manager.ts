@@ -12,6 +12,7 @@ import { type FlowRecord, serviceName } from '@oddflow/flows'
 import type { Network } from '@oddflow/program'
 import type { BudgetSettings, DeviceSettings, LearningSettings, ModelsSettings } from '../config/settings.js'
 import { type Device, isEstablished } from '../devices/device.js'
+import { createTurns } from '../files/state-file.js'
 import { pairOf } from '../incidents/incident-rows.js'
 import type { Log } from '../log.js'
 import { createJudgingModel, createRoomDecider, type NamedModel } from './judging.js'
@@ -103,7 +104,8 @@ export class ModelManager {
   #waitingToldMicros = Number.NEGATIVE_INFINITY
   /** The training, update or rollback under way. */
   #working: Promise<void> | null = null
-  #saving: Promise<void> = Promise.resolve()
+  /** Changes of files, one after another. */
+  readonly #inTurn = createTurns()
 
   constructor(options: ModelManagerOptions) {
     const { contract, limits, scopeOf, learning, base, given, seed } = options
@@ -280,7 +282,7 @@ export class ModelManager {
   }
 
   #afterSaving(work: (store: ModelStore) => Promise<void>): void {
-    this.#saving = this.#saving.then(() => work(this.#options.store)).catch(() => undefined)
+    this.#inTurn(() => work(this.#options.store)).catch(() => undefined)
   }
 
   /** Removes the flows between these addresses (addressPair) that began in this time from all rows. */
@@ -401,12 +403,9 @@ export class ModelManager {
 
   /** Saves the rows; to be called now and then, and at the end. */
   save(): Promise<void> {
-    this.#saving = this.#saving
-      .then(() => this.#saveRows())
-      .catch(({ message }: Error) =>
-        this.#options.log.warn(`rows of learning devices are not saved: ${message}`),
-      )
-    return this.#saving
+    return this.#inTurn(() => this.#saveRows()).catch(({ message }: Error) =>
+      this.#options.log.warn(`rows of learning devices are not saved: ${message}`),
+    )
   }
 
   async #saveRows(): Promise<void> {

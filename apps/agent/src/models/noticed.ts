@@ -4,6 +4,7 @@
  */
 import { decodeModelFile, encodeModelFile } from '@oddflow/detectors'
 import { findDetectionLimits, limitText } from '@oddflow/program'
+import { createTurns } from '../files/state-file.js'
 import type { Decider } from '../pipeline/counters.js'
 
 export interface NoticeJob {
@@ -36,7 +37,7 @@ export function createNoticedOf(
   find: (job: NoticeJob) => Promise<Noticed[]>,
 ): NoticedOf {
   const known = new Map<string, Promise<Noticed[]>>()
-  let last: Promise<unknown> = Promise.resolve()
+  const inTurn = createTurns()
   return async (device) => {
     const inForce = modelOf(device)
     if (inForce === null) return null
@@ -44,8 +45,8 @@ export function createNoticedOf(
     const key = `${model}/${threshold}`
     const before = known.get(key)
     if (before !== undefined) return before
-    const found = last.then(() => find({ notice: encodeModelFile(saved), threshold }))
-    last = found.catch(() => known.delete(key))
+    const found = inTurn(() => find({ notice: encodeModelFile(saved), threshold }))
+    found.catch(() => known.delete(key))
     known.set(key, found)
     for (const oldest of known.keys()) if (known.size > MAXIMUM_KNOWN) known.delete(oldest)
     return found

@@ -287,11 +287,8 @@ function componentsOf(parts: Parts, server: AgentServer | null, vendors: VendorS
   const all = [
     upkeep,
     { close: () => control?.serve(null) },
-    { close: () => server?.close() },
-    {
-      clockSet: (byMicros) => path.clockSet(byMicros),
-      advance: (nowMicros) => path.advance(nowMicros),
-    },
+    server,
+    path,
     { advance: (nowMicros) => thresholds.advance(steady(nowMicros)), close: () => thresholds.close() },
     evidence && { close: () => evidence.evidence.close() },
     { ...rate, advance: (nowMicros) => rate.advance(steady(nowMicros)) },

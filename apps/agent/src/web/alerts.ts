@@ -125,14 +125,8 @@ const MINUTE_MICROS = 60_000_000
 const MINUTES = 120
 const SAMPLE = 32
 
-interface Minute {
-  number: number
-  flows: number
-  novel: number
-  lowest: number
-  scored: number
-  stride: number
-  sample: number[]
+function emptyMinute(number: number) {
+  return { number, flows: 0, novel: 0, lowest: Infinity, scored: 0, stride: 1, sample: [] as number[] }
 }
 
 /**
@@ -142,14 +136,14 @@ interface Minute {
  */
 export function createScoreHistory() {
   /** Ascending; a late packet's minute may be missing, and then counts with the next. */
-  const minutes: Minute[] = []
+  const minutes: ReturnType<typeof emptyMinute>[] = []
 
-  const minuteOf = (number: number): Minute => {
+  const minuteOf = (number: number) => {
     const last = minutes.at(-1)
     if (last !== undefined && number <= last.number) {
       return minutes.find((minute) => minute.number >= number) ?? last
     }
-    const minute = { number, flows: 0, novel: 0, lowest: Infinity, scored: 0, stride: 1, sample: [] }
+    const minute = emptyMinute(number)
     minutes.push(minute)
     while (minutes.length > MINUTES || minutes[0].number <= number - MINUTES) minutes.shift()
     return minute

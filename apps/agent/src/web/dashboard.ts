@@ -26,11 +26,6 @@ import type { AlertFeed, ScoreHistory } from './alerts.js'
 import type { AgentSnapshot } from './metrics.js'
 import { SESSION_SECONDS, type Sessions } from './sessions.js'
 
-interface PageFile {
-  readonly type: string
-  readonly body: Buffer
-}
-
 const TYPES: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
   css: 'text/css; charset=utf-8',
@@ -39,7 +34,7 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 /** What the bundler made of src/page, by the path that a browser asks for. */
-export function readPageFiles(): ReadonlyMap<string, PageFile> {
+export function readPageFiles() {
   const folder = new URL('dist/page/', PACKAGE_FOLDER)
   return new Map(
     readdirSync(folder).map((name) => [
