@@ -284,7 +284,7 @@ export function noteUsual(
   const isLocal = localNetworks.some((network) => isInNetwork(network, address, ipVersion))
   const peer = isLocal
     ? (macText(mac) ?? formatAddress(address, 0, ipVersion))
-    : `${formatAddress(networkOf(ipVersion, address), 0, ipVersion)}/${ipVersion === 4 ? 24 : 48}`
+    : networkText(ipVersion, address)
   const port = Math.min(record.initiatorPort, record.responderPort)
   const service = `${protocolName(protocol)} port ${port < EPHEMERAL ? port : `${EPHEMERAL} or above`}`
   const found = usual.find(
@@ -303,10 +303,13 @@ export function noteUsual(
   usual.push({ peer, service, isIncoming, flows })
 }
 
-function networkOf(ipVersion: number, address: Uint32Array): Uint32Array {
-  return ipVersion === 4
-    ? Uint32Array.of(0, 0, 0, address[3] & 0xffffff00)
-    : Uint32Array.of(address[0], address[1] & 0xffff0000, 0, 0)
+/** What a peer outside is known by: its network of 256 addresses (IPv6: /48). */
+export function networkText(ipVersion: number, address: Uint32Array): string {
+  const network =
+    ipVersion === 4
+      ? Uint32Array.of(0, 0, 0, address[3] & 0xffffff00)
+      : Uint32Array.of(address[0], address[1] & 0xffff0000, 0, 0)
+  return `${formatAddress(network, 0, ipVersion)}/${ipVersion === 4 ? 24 : 48}`
 }
 
 /** Invalid entries are skipped. */

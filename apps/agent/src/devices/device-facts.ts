@@ -144,6 +144,7 @@ export class DeviceFacts {
       responder === undefined || this.#contacts.note(record, responder, true, novel) !== null
     this.#guessing.note(record, {
       device: responder?.key ?? keyOf(record, true),
+      isLocalPeer: isLocal(this.#sources, record.initiatorAddress, record.ipVersion),
       isNewContact: isNewToInitiator && isNewToResponder,
       isNews: this.#sources.isNews(record.startMicros),
       isKnown: responder !== undefined,

@@ -651,6 +651,96 @@ describe('connections of a peer that is new to a service', () => {
     expect(told.map(({ rule }) => rule)).not.toContain('password-guessing')
   })
 
+  const guessed = ({ told }: ReturnType<typeof watchOf>): string[] =>
+    told.flatMap(({ rule, fact }) => (rule === 'password-guessing' ? [fact] : []))
+  /** A device that learns, and connections to its SSH server: by whom, and when. */
+  const learning = (
+    connections: readonly (readonly [peer: number, atMicros: number, changes?: Partial<FlowRecord>])[],
+    settings?: Partial<DeviceSettings>,
+  ): string[] => {
+    const opened = watchOf(settings)
+    opened.watch.verdict(flow(23, -1, 443, START, MANY), false)
+    for (const [peer, atMicros, changes] of connections)
+      opened.watch.verdict(flow(peer, 23, 22, START + atMicros, { ...GUESS, ...changes }), false)
+    return guessed(opened)
+  }
+  const times = <T>(count: number, make: (i: number) => T): T[] =>
+    Array.from({ length: count }, (_, i) => make(i))
+
+  it('are reported of a peer that looked at the service before, and only looked', () => {
+    // what a server says first, without an answer, or one wrong password
+    for (const look of [{ initiatorTcpFlags: 19 }, {}])
+      for (const peer of [66, -66])
+        expect(
+          learning([[peer, 0, look], ...times(200, (i) => [peer, (1000 + i) * SECOND] as const)]),
+        ).toEqual([
+          expect.stringMatching(
+            /^192\.168\.0\.23 had 5 .* which first used this service 17 min ago: possible/,
+          ),
+          expect.stringMatching(/had 20 /),
+          expect.stringMatching(/had 80 /),
+        ])
+  })
+
+  it('are reported of many peers together, of which none is reported alone', () => {
+    const many = (fact: string) => [
+      expect.stringMatching(`^192.168.0.23 had 24 connections \\(tcp port 22\\) in ${fact}`),
+    ]
+    const tenTimesFour = times(40, (i) => [-1 - (i % 10), i * SECOND] as const)
+    expect(learning(tenTimesFour)).toEqual(
+      many(
+        '23 s from several peers, the last of them 93.184.4.0, which had never used this service: possible password guessing$',
+      ),
+    )
+    const sources = times(
+      600,
+      (i) =>
+        [
+          -1 - (i % 250),
+          i * SECOND,
+          i < 250 ? {} : { initiatorAddress: Uint32Array.of(0, 0, 0, 0x50000000 + 256 * i) },
+        ] as const,
+    )
+    expect(learning(sources)).toEqual([
+      ...many('23 s from several peers'),
+      expect.stringMatching('had 96 '),
+      expect.stringMatching('had 384 '),
+    ])
+    expect(learning(tenTimesFour, { inventoryMinutes: 60 })).toEqual([])
+    expect(learning(sources, { inventoryMinutes: 60 })).toEqual([
+      expect.stringMatching('had 96 '),
+      expect.stringMatching('had 384 '),
+    ])
+    // a thousand others a minute later make room in the tables
+    expect(learning(times(10_000, (i) => [-1 - i, i * 1000] as const)).length).toBeLessThan(8)
+  })
+
+  it('are reported of a network outside by its addresses together', () => {
+    const ofNetwork = times(
+      60,
+      (i) => [-1, i * SECOND, { initiatorAddress: Uint32Array.of(0, 0, 0, 0x5db80100 + i) }] as const,
+    )
+    expect(learning(ofNetwork)).toEqual([
+      '192.168.0.23 had 5 connections (tcp port 22) in 4 s from 93.184.1.0/24, which had never used this service: possible password guessing',
+      expect.stringMatching(/^192\.168\.0\.23 had 20 /),
+    ])
+  })
+
+  it('are none where they are used, of a probe that says nothing, of a new peer now and then', () => {
+    const used = { initiatorIpBytes: 900_000 }
+    // a test of the connection, and the backup that begins later
+    expect(learning([[66, 0], ...times(60, (i) => [66, (1200 + 10 * i) * SECOND, used] as const)])).toEqual(
+      [],
+    )
+    // many commands over SSH after a session
+    expect(learning([[66, 0, used], ...times(60, (i) => [66, (1 + i) * SECOND] as const)])).toEqual([])
+    // banners that are read each minute, and logins each five minutes
+    expect(learning(times(600, (i) => [66, 60 * i * SECOND, { initiatorTcpFlags: 19 }] as const))).toEqual([])
+    expect(learning(times(600, (i) => [66, 300 * i * SECOND] as const))).toEqual([])
+    // two an hour of the scanners of the internet
+    expect(learning(times(600, (i) => [-1 - i, 1800 * i * SECOND] as const))).toEqual([])
+  })
+
   it('to a web service are reported once, after five minutes with 60 each', () => {
     const { watch, told } = watchOf()
     watch.verdict(flow(23, -1, 443, START, MANY), false)
