@@ -52,6 +52,9 @@ const FIRST_CONTACT_EVIDENCE = 8
 const UNUSUAL_HOUR_EVIDENCE = 4
 /** What a device announces to all is less than what it does with one. */
 const GROUP_SHARE = 0.25
+/** Of unusual flows alone: those with one peer and service say little more after so many, at most twice as much in all. */
+const REPEATED_FLOWS = 16
+const MAXIMUM_REPEATED = 64
 const FADE_MICROS = HOUR
 const QUIET_MICROS = HOUR
 /** An incident is much worse at this multiple of the evidence of its last report. */
@@ -84,6 +87,8 @@ interface Working {
   strongest: Alert | null
   /** By the device in unusual flows. */
   readonly volume: Volume
+  /** Unusual flows by peer and service, of those that a peer began by service alone; of at most MAXIMUM_REPEATED. */
+  readonly repeated: Map<string, number>
   reportedMicros: number
   /** Flows of devices that are not watched are part of it where they are with one of these. */
   readonly attacks: AttackContact[]
@@ -304,6 +309,7 @@ function workingOf(incident: Incident, attacks: AttackContact[] = []): Working {
     incident,
     strongest: null,
     volume: noVolume(),
+    repeated: new Map(),
     reportedMicros: 0,
     attacks,
     waitsMicros: null,
@@ -352,12 +358,22 @@ function noteFlow(working: Working, alert: Alert): void {
   incident.receivedBytes += received.bytes
   const { rarity } = alert
   const rareness = rarity === null ? 1 : Math.min(1, Math.max(0, Math.log10(1 / rarity.atMost) / 2))
-  addEvidence(incident, isToGroup(alert) ? GROUP_SHARE * rareness : rareness)
+  addEvidence(incident, rareness * (isToGroup(alert) ? GROUP_SHARE : 1) * repeatedShare(working, alert))
   if (alert.score === null) return
   const { strongest } = working
   if (rarity !== null && (incident.rarity === null || rarity.atMost < incident.rarity.atMost))
     incident.rarity = { atMost: rarity.atMost, flows: rarity.flows }
   if (strongest?.score == null || marginOf(alert) > marginOf(strongest)) working.strongest = alert
+}
+
+/** A client that tries again and again, or a server that is down, is no worse with each try: the level is that of what else happens. */
+function repeatedShare({ incident, repeated }: Working, { device, peer, flow }: Alert): number {
+  const began = device.address === flow.destination ? '' : peer
+  const key = `${began} ${serviceText(flow.protocol, servicePort(flow))}`
+  const flows = (repeated.get(key) ?? 0) + 1
+  if (flows > 1 || repeated.size < MAXIMUM_REPEATED) repeated.set(key, flows)
+  const isAlone = seriousKinds(incident).length === 0 && incident.evidence >= OPEN_EVIDENCE
+  return isAlone && flows > REPEATED_FLOWS ? (REPEATED_FLOWS / flows) ** 2 : 1
 }
 
 /** Multicast and broadcast. */

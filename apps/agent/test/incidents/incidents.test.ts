@@ -112,6 +112,46 @@ describe('evidence', () => {
     expect(announced.changes()).toEqual([])
   })
 
+  it('of flows with one peer and service, or of peers with one service, hardly grows: the incident stays low', () => {
+    const sender = (i: number) => ({
+      source: `198.51.${i >> 8}.${i & 255}`,
+      destination: '192.0.2.10',
+      destinationPort: 1883,
+    })
+    const scenes: ((i: number) => Parameters<typeof sampleAlert>[0])[] = [
+      // a client that is refused for minutes, connects again and again, or logs by UDP
+      () => ({ responderBytes: 60, responderPackets: 1 }),
+      () => ({}),
+      () => ({ flow: { protocol: 'udp', destinationPort: 514 }, responderBytes: 0, responderPackets: 0 }),
+      // a server that is silent
+      (i) => ({
+        flow: sender(i % 240),
+        peer: sender(i % 240).source,
+        device: { mac: null, address: '192.0.2.10' },
+      }),
+    ]
+    for (const scene of scenes) {
+      const { book, note, reported } = gathering()
+      for (let i = 0; i < 900; i++) note(i / 100, scene(i))
+      book.advance(base + 60 * SECOND)
+      expect(reported.map(({ change, incident }) => [change, incident.kind, incident.level])).toEqual([
+        ['opened', 'unusual-flows', 'low'],
+      ])
+      expect(book.all()[0]).toMatchObject({ flows: 900, level: 'low' })
+    }
+    // of many peers, and of an attack, each flow counts
+    for (const [rule, level] of [
+      [null, 'high'],
+      ['port-scan', 'high'],
+    ] as const) {
+      const { book, note } = gathering()
+      if (rule !== null) note(0, fact(rule, '192.0.2.10 was contacted on 16 ports'))
+      for (let i = 0; i < 300; i++)
+        note(i / 100, rule === null ? { flow: { destination: `198.51.100.${i % 250}` } } : {})
+      expect(book.all()[0]).toMatchObject({ level })
+    }
+  })
+
   it('of a fact opens an incident by itself; a first contact is half of one', () => {
     const scanned = gathering()
     scanned.note(0, fact('port-scan', '192.0.2.1 was contacted on 16 ports in 1 s by 192.0.2.9'))
@@ -156,7 +196,7 @@ describe('evidence', () => {
 describe('an incident', () => {
   it('is reported when it opens, when it is much worse, and when it is over, and no other time', () => {
     const { book, note, reported } = gathering()
-    for (let i = 0; i < 100; i++) note(i)
+    for (let i = 0; i < 100; i++) note(i, { flow: { destination: `198.51.100.${i}` } })
     expect(reported.map(({ change, incident }) => [change, incident.flows])).toEqual([
       // five seconds after the 17th
       ['opened', 22],
@@ -275,7 +315,7 @@ describe('an incident', () => {
 
   it('that becomes much worse again at once is reported once in ten seconds, a graver kind at once', () => {
     const { book, note, reported } = gathering()
-    for (let i = 0; i < 6000; i++) note(i / 1000)
+    for (let i = 0; i < 6000; i++) note(i / 1000, { flow: { destination: `198.51.${i >> 8}.${i & 255}` } })
     note(6, fact('request-flood', '192.0.2.1 was sent 512 requests'))
     const kinds = (): unknown[] =>
       reported.map(({ change, incident }) => [change, incident.kind, incident.level])
