@@ -195,10 +195,20 @@ export function encodeEve(
 /** Of an event: the number and the text of its kind. */
 export type Signature = readonly [id: number, text: string]
 
-/** No packet is dropped for it. */
-export function eveAlert([id, text]: Signature, category: string) {
+/** No packet is dropped for it. @param severity - as Suricata counts: 1 is the highest */
+export function eveAlert([id, text]: Signature, category: string, severity = 3) {
   const signature = `OddFlow: ${text}`
-  return { action: 'allowed', gid: 1, rev: 1, signature_id: id, signature, category, severity: 3 }
+  return { action: 'allowed', gid: 1, rev: 1, signature_id: id, signature, category, severity }
+}
+
+/** What an event about no single flow begins with. @param iface - the interface's name, null for a file */
+export function eventHead(atMicros: number, iface: string | null) {
+  return { timestamp: eveTime(atMicros), ...(iface === null ? {} : { in_iface: iface }) }
+}
+
+/** 32 hexadecimal digits. */
+export function eventId(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 32)
 }
 
 /** "2024-03-01T10:20:30.123456+0000". Packets' times are within 2^53 microseconds of 1970: years of four digits. */
@@ -235,10 +245,9 @@ const NOTICE_SIGNATURES = {
 /** One line of JSON without its line feed. @param iface - the interface's name, null for a file. */
 export function encodeNotice(notice: Notice, iface: string | null): Uint8Array {
   const { rule, atMicros, summary, numbers = {} } = notice
-  const id = createHash('sha256').update(`${atMicros} ${rule} ${summary}`).digest('hex').slice(0, 32)
+  const id = eventId(`${atMicros} ${rule} ${summary}`)
   const event = {
-    timestamp: eveTime(atMicros),
-    ...(iface === null ? {} : { in_iface: iface }),
+    ...eventHead(atMicros, iface),
     event_type: 'alert',
     alert: eveAlert(NOTICE_SIGNATURES[rule], 'Not Suspicious Traffic'),
     oddflow: { id, rule, summary, ...numbers },

@@ -4,12 +4,12 @@
  */
 
 import { join } from 'node:path'
-import { parseIpv4, parseIpv6, parseMac } from '@oddflow/capture'
+import { formatMac, parseIpv4, parseIpv6, parseMac } from '@oddflow/capture'
 import { ArgumentError, FormatError } from '@oddflow/core'
 import { isInNetwork, type Network, parseNetwork } from '@oddflow/program'
 import * as v from 'valibot'
 import type { FileSystem } from '../files/file-system.js'
-import { createTurns, readStateOrSetAside, writeState } from '../files/state-file.js'
+import { createTurns, readStateOrSetAside, writeOrRestore, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import { text, whole } from '../outputs/output.js'
 import { type Alert, FACT_RULES, servicePort } from './alert.js'
@@ -95,22 +95,18 @@ function refuseNever({ device, peer, protocol, port }: SuppressionRule, place: s
   if (port !== undefined && port > 255 && (protocol === 'icmp' || protocol === 'icmpv6')) {
     never('port', `types and codes of ${protocol} end at 255`)
   }
-  const versions = {
-    device: versionOf(device, `${place}.device`),
-    peer: versionOf(peer, `${place}.peer`),
-    protocol: protocol === 'icmp' ? 4 : protocol === 'icmpv6' ? 6 : null,
-  }
-  const { device: ofDevice, peer: ofPeer, protocol: ofProtocol } = versions
+  const [ofDevice, ofPeer] = [versionOf(device, `${place}.device`), versionOf(peer, `${place}.peer`)]
+  const ofProtocol = protocol === 'icmp' ? 4 : protocol === 'icmpv6' ? 6 : null
   if (ofDevice !== null && ofPeer !== null && ofDevice !== ofPeer) {
     never('peer', 'the device is given by IPv4 and the peer by IPv6, or the other way round')
   }
-  if (ofProtocol !== null && ofPeer !== null && ofPeer !== ofProtocol)
-    never('peer', `${protocol} is not of that IP version`)
-  if (ofProtocol !== null && ofDevice !== null && ofDevice !== ofProtocol)
-    never('device', `${protocol} is not of that IP version`)
-  if (device !== undefined && parseMac(device) !== null && isGroupAddress(device)) {
-    never('device', 'that is the address of a group, and no device has it')
+  for (const [field, version] of Object.entries({ peer: ofPeer, device: ofDevice })) {
+    if (ofProtocol !== null && version !== null && version !== ofProtocol)
+      never(field, `${protocol} is not of that IP version`)
   }
+  // the lowest bit of the first byte (IEEE 802)
+  if (device !== undefined && ((parseMac(device)?.[0] ?? 0) & 1) !== 0)
+    never('device', 'that is the address of a group, and no device has it')
 }
 
 /** null for a MAC address, and where nothing is asked for. */
@@ -118,15 +114,10 @@ function versionOf(text: string | undefined, field: string): 4 | 6 | null {
   return text === undefined || parseMac(text) !== null ? null : networkAt(text, field).ipVersion
 }
 
-/** The lowest bit of the first byte (IEEE 802). */
-function isGroupAddress(mac: string): boolean {
-  return ((parseMac(mac)?.[0] ?? 0) & 1) !== 0
-}
-
 function deviceTest(text: string, field: string): Test {
   const mac = parseMac(text)
   if (mac !== null) {
-    const wanted = Array.from(mac, (byte) => byte.toString(16).padStart(2, '0')).join(':')
+    const wanted = formatMac(mac, 0)
     return ({ device }) => device.mac === wanted
   }
   const network = networkAt(text, field)
@@ -160,18 +151,13 @@ function scheduleTest({ days, from, until }: SuppressionRule, place: string): Te
   const begin = from === undefined ? 0 : minutesOf(from)
   const end = until === undefined ? 1440 : minutesOf(until)
   const isAllDay = end === begin || end - begin === 1440
-  if (from !== undefined && isAllDay) {
-    throw new ArgumentError(
-      'expected a part of the day, found all of it; leave from and until out',
-      `${place}.from`,
-    )
+  const refuse = (message: string, field: string): never => {
+    throw new ArgumentError(message, `${place}.${field}`)
   }
-  if (from === undefined && DAYS.every((day) => days?.includes(day))) {
-    throw new ArgumentError(
-      'expected some days of the week, found all of them; leave days out',
-      `${place}.days`,
-    )
-  }
+  if (from !== undefined && isAllDay)
+    refuse('expected a part of the day, found all of it; leave from and until out', 'from')
+  if (from === undefined && DAYS.every((day) => days?.includes(day)))
+    refuse('expected some days of the week, found all of them; leave days out', 'days')
   return ({ atMicros }) => {
     const time = new Date(atMicros / 1000)
     const minute = 60 * time.getHours() + time.getMinutes()
@@ -229,30 +215,18 @@ export function createTemporarySuppressions(
   const rulesOf = (of: readonly Kept[]): TemporaryRule[] => of.map(({ rule }) => ofNow(rule))
   /** Saved first, then active. */
   const put = async (next: readonly Kept[]): Promise<void> => {
-    try {
-      await write?.(rulesOf(next))
-    } catch (error) {
-      // the rename may have happened; a restart must find the active state
-      await write?.(rulesOf(kept)).catch(() => undefined)
-      throw error
-    }
+    if (write !== null) await writeOrRestore(write, rulesOf(next), rulesOf(kept))
     kept = next
   }
   /** @param atMicros - had the clock never been set */
   const forgetEnded = (atMicros: number): void => {
-    if (kept.some(({ rule }) => rule.endsMicros <= atMicros)) {
-      kept = kept.filter(({ rule }) => rule.endsMicros > atMicros)
-    }
+    kept = kept.filter(({ rule }) => rule.endsMicros > atMicros)
   }
   return {
     take(alert: Alert, nowMicros: number): string | null {
       if (kept.length === 0) return null
       forgetEnded(nowMicros + steadyMicros)
-      for (const { suppression } of kept) {
-        const name = suppression.take(alert)
-        if (name !== null) return name
-      }
-      return null
+      return kept.find(({ suppression }) => suppression.take(alert) !== null)?.rule.name ?? null
     },
     /** Resolves when the rule is saved and active. Rejects with ArgumentError for an invalid rule, and as `write` does; then nothing changes. */
     add(asked: unknown, nowMicros: number): Promise<TemporaryRule> {
@@ -316,10 +290,8 @@ export async function readTemporaryRules(
 ): Promise<TemporaryRule[]> {
   const rules = (await readStateOrSetAside(files, pathIn(folder), decodeRules, log)) ?? []
   const sound = rules.filter((rule) => {
-    if (!v.is(TemporarySchema, rule)) return false
     try {
-      keep(rule)
-      return true
+      return v.is(TemporarySchema, rule) && keep(rule) !== null
     } catch {
       return false
     }

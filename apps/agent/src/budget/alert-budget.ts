@@ -105,22 +105,38 @@ const SAVE_MICROS = 300_000_000
 /** Longer without a packet is a clock that was set, or an agent that was not there. */
 const LONGEST_SILENCE_MICROS = MICROS_PER_HOUR
 
-/** Throws DataError where a given calibration does not carry the budget. */
-export function createAlertBudget(options: AlertBudgetOptions): Thresholds {
-  return new AlertBudget(options)
+/** The time that packets cover: each call returns what passed since the one before. */
+function createPacketTime(): (nowMicros: number) => number {
+  let latestMicros: number | null = null
+  return (nowMicros) => {
+    if (!Number.isFinite(nowMicros)) return 0
+    const passed = latestMicros === null ? 0 : nowMicros - latestMicros
+    // packets that are a little late take nothing back; if the clock was set back, time continues from there
+    if (passed > 0 || passed < -LONGEST_SILENCE_MICROS || latestMicros === null) latestMicros = nowMicros
+    return Math.min(Math.max(0, passed), LONGEST_SILENCE_MICROS)
+  }
 }
 
-class AlertBudget implements Thresholds {
+/** Events a day with their interval of 95 %; null before any time has passed. */
+function rateOf(events: number, days: number): { perDay: number | null; interval: Interval | null } {
+  if (!(days > 0)) return { perDay: null, interval: null }
+  const { low, high } = poissonInterval(events)
+  return { perDay: events / days, interval: { low: low / days, high: high / days } }
+}
+
+/** Its constructor throws DataError where a given calibration does not carry the budget. */
+export class AlertBudget implements Thresholds {
   readonly #options: AlertBudgetOptions
   /** null when calibrating is over. */
   #calibrator: Calibrator | null
+  /** The calibrator; when calibrating is over, what it had. */
   #calibrated: { readonly flows: number; readonly watchedMicros: number }
   /** null while calibrating. */
   #current: BudgetThresholds | null = null
   #scores: TailScores | null
   #flowsNeeded: number | null = null
   #lastReason = ''
-  #latestMicros: number | null = null
+  readonly #passed = createPacketTime()
   #attemptAtMicros: number
   #saveAtMicros: number
   #saving: Promise<void> = Promise.resolve()
@@ -133,11 +149,8 @@ class AlertBudget implements Thresholds {
     const { settings, given, kept } = options
     this.#options = options
     this.#calibrator = given === null ? createCalibrator(options.model, kept) : null
-    const calibration = given ?? kept
-    this.#calibrated = {
-      flows: calibration?.scores.count ?? 0,
-      watchedMicros: calibration?.watchedMicros ?? 0,
-    }
+    const [flows, watchedMicros] = [given?.scores.count ?? 0, given?.watchedMicros ?? 0]
+    this.#calibrated = this.#calibrator ?? { flows, watchedMicros }
     this.#scores = given?.scores ?? null
     this.#attemptAtMicros = settings.calibrateHours * MICROS_PER_HOUR
     this.#saveAtMicros = this.#calibrated.watchedMicros + SAVE_MICROS
@@ -162,7 +175,6 @@ class AlertBudget implements Thresholds {
     if (this.#calibrator !== null) {
       device = deviceKeyOf(record, localNetworks)
       this.#calibrator.addScore(score, device)
-      this.#noteCalibrated(this.#calibrator)
     }
     if (current === null) return saved.threshold.value
     if (score > current.highest && this.#devices.size >= MAXIMUM_DEVICES) return current.highest
@@ -188,17 +200,11 @@ class AlertBudget implements Thresholds {
   }
 
   advance(nowMicros: number): void {
-    if (!Number.isFinite(nowMicros)) return
-    const passed = this.#latestMicros === null ? 0 : nowMicros - this.#latestMicros
-    // the clock was set back: time continues from there
-    if (passed > 0 || passed < -LONGEST_SILENCE_MICROS || this.#latestMicros === null)
-      this.#latestMicros = nowMicros
-    if (!(passed > 0)) return
-    const counted = Math.min(passed, LONGEST_SILENCE_MICROS)
-    if (this.#current !== null) this.#watchedMicros += counted
+    const passed = this.#passed(nowMicros)
+    if (passed === 0) return
+    if (this.#current !== null) this.#watchedMicros += passed
     if (this.#calibrator === null) return
-    this.#calibrator.addWatched(counted)
-    this.#noteCalibrated(this.#calibrator)
+    this.#calibrator.addWatched(passed)
     this.#attempt()
     if (this.#calibrated.watchedMicros < this.#saveAtMicros) return
     this.#saveAtMicros = this.#calibrated.watchedMicros + SAVE_MICROS
@@ -228,14 +234,7 @@ class AlertBudget implements Thresholds {
     const devices = this.#devices.size
     const days = this.#watchedMicros / MICROS_PER_DAY
     const exposure = days * (this.#options.settings.per === 'device' ? Math.max(1, devices) : 1)
-    if (!(exposure > 0)) return { alerts, days, devices, perDay: null, interval: null }
-    const { low, high } = poissonInterval(alerts)
-    const interval = { low: low / exposure, high: high / exposure }
-    return { alerts, days, devices, perDay: alerts / exposure, interval }
-  }
-
-  #noteCalibrated({ flows, watchedMicros }: Calibrator): void {
-    this.#calibrated = { flows, watchedMicros }
+    return { alerts, days, devices, ...rateOf(alerts, exposure) }
   }
 
   #save(): void {
@@ -275,6 +274,8 @@ class AlertBudget implements Thresholds {
     )
     if (method === 'conformal') {
       this.#save()
+      const { flows, watchedMicros } = this.#calibrated
+      this.#calibrated = { flows, watchedMicros }
       this.#calibrator = null
     }
   }
@@ -340,7 +341,7 @@ const MAXIMUM_REMEMBERED = 4096
 export function createIncidentRate(budget: Pick<BudgetSettings, 'falseAlertsPerDay' | 'per'> | null) {
   const incidents = new Set<string>()
   let opened = 0
-  let latestMicros: number | null = null
+  const passed = createPacketTime()
   let exposureMicros = 0
   return {
     opened(incident: string): void {
@@ -349,25 +350,15 @@ export function createIncidentRate(budget: Pick<BudgetSettings, 'falseAlertsPerD
     },
     /** @param watched - devices that are watched now */
     advance(nowMicros: number, watched: number): void {
-      if (!Number.isFinite(nowMicros)) return
-      const passed = latestMicros === null ? 0 : nowMicros - latestMicros
-      // packets that are a little late take nothing back
-      if (passed > 0 || passed < -LONGEST_SILENCE_MICROS || latestMicros === null) latestMicros = nowMicros
       const shares = budget?.per === 'network' ? Math.min(1, watched) : watched
-      exposureMicros += Math.min(Math.max(0, passed), LONGEST_SILENCE_MICROS) * shares
+      exposureMicros += passed(nowMicros) * shares
     },
     report(isAttack: (incident: string) => boolean): IncidentRateReport {
       const attacks = [...incidents].filter(isAttack).length
       // the first minutes say nothing of a day: a run of less than a day counts as one
       const days = exposureMicros === 0 ? 0 : Math.max(1, exposureMicros / MICROS_PER_DAY)
-      const { low, high } = poissonInterval(opened - attacks)
-      return {
-        opened,
-        attacks,
-        perDay: days > 0 ? (opened - attacks) / days : null,
-        interval: days > 0 ? { low: low / days, high: high / days } : null,
-        allowedPerDay: budget?.falseAlertsPerDay ?? null,
-      }
+      const allowedPerDay = budget?.falseAlertsPerDay ?? null
+      return { opened, attacks, ...rateOf(opened - attacks, days), allowedPerDay }
     },
   }
 }

@@ -12,12 +12,20 @@ import {
   parseIpv6,
 } from '@oddflow/capture'
 import type { FlowRecord } from '@oddflow/flows'
-import { macText } from '@oddflow/program'
 import type { FactRule } from '../alerts/alert.js'
 import { spanText } from '../incidents/sentences.js'
 import { type Device, isEstablished } from './device.js'
 import { createDeviceFlood, type DeviceFlood, recordOfDevice } from './device-table.js'
-import { addressesOf, ageText, type FactSources, hashOf, isLocal, isNew, whoText } from './fact-sources.js'
+import {
+  addressesOf,
+  ageText,
+  endOf,
+  type FactSources,
+  hashOf,
+  isLocal,
+  isNew,
+  whoText,
+} from './fact-sources.js'
 import { BITMAP_BITS, noSpread, type Spread, type Spreads, type Tell } from './scans.js'
 
 /** An address is its device's for so long after it was last used. */
@@ -88,9 +96,8 @@ export class AddressFacts {
   note(record: FlowRecord, device: Device, isResponder: boolean): void {
     const { ipVersion, startMicros: atMicros } = record
     const words = isResponder ? record.responderAddress : record.initiatorAddress
-    if (macText(isResponder ? record.responderMac : record.initiatorMac) === null) return
-    if (!isLocal(this.#sources, words, ipVersion)) return
-    const address = formatAddress(words, 0, ipVersion)
+    const { mac, address } = endOf(record, isResponder)
+    if (mac === null || !isLocal(this.#sources, words, ipVersion)) return
     const taken = this.#claim(address, device.key, atMicros)
     if (taken === null || !taken.isFirst || !this.#sources.isNews(atMicros) || !isNew(device, atMicros))
       return

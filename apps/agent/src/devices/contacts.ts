@@ -16,26 +16,7 @@
 import { formatAddress } from '@oddflow/capture'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
 import { isInNetwork, macText, type Network } from '@oddflow/program'
-
-interface ContactBook {
-  /** Hashes of peers and of peers with a service that came in two clock hours or more; the last used last. */
-  readonly usual: number[]
-  /** Those of one clock hour only, the oldest first. */
-  readonly once: number[]
-  /** Of `once`, how many at its end are of `hour`. */
-  ofHour: number
-  /** The latest clock hour, since 1970. */
-  hour: number
-  /** Hash of a service, and when it last had a new peer. */
-  readonly services: [service: number, newPeerMicros: number][]
-  /** When the last new service came. */
-  newServiceMicros: number
-}
-
-/** Who began the flow, and whether it became a connection. */
-const CONTACT_KINDS = ['outgoing', 'incoming', 'outgoingTries', 'incomingTries'] as const
-type ContactKind = (typeof CONTACT_KINDS)[number]
-export type Contacts = Readonly<Record<ContactKind, ContactBook>>
+import * as v from 'valibot'
 
 export interface FirstContact {
   /** The peer is new, by any service. */
@@ -46,20 +27,55 @@ export interface FirstContact {
   readonly sinceMicros: number
 }
 
+/** How many of each list of a book. */
 interface Limits {
   readonly usual: number
   readonly once: number
   readonly services: number
 }
 
-const LIMITS: Readonly<Record<ContactKind, Limits>> = {
+/** By who began the flow, and whether it became a connection. */
+const LIMITS = {
   outgoing: { usual: 256, once: 128, services: 32 },
   incoming: { usual: 96, once: 64, services: 16 },
   outgoingTries: { usual: 32, once: 64, services: 8 },
   incomingTries: { usual: 32, once: 64, services: 8 },
-}
+} satisfies Record<string, Limits>
 /** Of a device that may be gone in an hour, with its made-up address. */
 const LIMITS_OF_NEW: Limits = { usual: 16, once: 32, services: 8 }
+type ContactKind = keyof typeof LIMITS
+
+const whole = v.pipe(v.number(), v.safeInteger())
+const count = v.pipe(whole, v.minValue(0))
+const hashes = (most: number) => v.pipe(v.array(count), v.maxLength(most))
+const bookSchema = (limits: Limits) =>
+  v.pipe(
+    v.object({
+      /** Hashes of peers and of peers with a service that came in two clock hours or more; the last used last. */
+      usual: hashes(limits.usual),
+      /** Those of one clock hour only, the oldest first. */
+      once: hashes(limits.once),
+      /** Of `once`, how many at its end are of `hour`. */
+      ofHour: count,
+      /** The latest clock hour, since 1970. */
+      hour: whole,
+      /** Hash of a service, and when it last had a new peer. */
+      services: v.pipe(v.array(v.strictTuple([count, whole])), v.maxLength(limits.services)),
+      /** When the last new service came. */
+      newServiceMicros: whole,
+    }),
+    v.check(({ ofHour, once }) => ofHour <= once.length),
+  )
+
+export const ContactsSchema = v.object({
+  outgoing: bookSchema(LIMITS.outgoing),
+  incoming: bookSchema(LIMITS.incoming),
+  outgoingTries: bookSchema(LIMITS.outgoingTries),
+  incomingTries: bookSchema(LIMITS.incomingTries),
+})
+export type Contacts = v.InferOutput<typeof ContactsSchema>
+type ContactBook = Contacts[ContactKind]
+
 /** A day. */
 export const SETTLED_MICROS = 86_400_000_000
 const HOUR_MICROS = 3_600_000_000
@@ -259,17 +275,24 @@ function peerHash(ipVersion: number, address: Uint32Array, mac: Uint8Array, isLo
  * UsualContact: the connections that a device has most while it learns, for people to read. The list is that of Space-Saving (Metwally
  * et al. 2005, section 3): a new contact takes the place and the count of the least, so frequent ones are in it.
  */
-export interface UsualContact {
-  /** Of the local networks: a device's key. Outside: the network of 256 addresses (IPv6: /48). */
-  readonly peer: string
-  readonly service: string
-  /** The peer began it. */
-  readonly isIncoming: boolean
-  /** At most. */
-  flows: number
-}
-
 const MAXIMUM_USUAL = 12
+
+const usualText = v.pipe(v.string(), v.regex(/^[\w:./ -]{1,63}$/))
+export const UsualContactsSchema = v.pipe(
+  v.array(
+    v.object({
+      /** Of the local networks: a device's key. Outside: the network of 256 addresses (IPv6: /48). */
+      peer: usualText,
+      service: usualText,
+      /** The peer began it. */
+      isIncoming: v.boolean(),
+      /** At most. */
+      flows: whole,
+    }),
+  ),
+  v.maxLength(MAXIMUM_USUAL),
+)
+export type UsualContact = v.InferOutput<typeof UsualContactsSchema>[number]
 
 /** Notes a flow of a device that learns. */
 export function noteUsual(
@@ -312,47 +335,9 @@ export function networkText(ipVersion: number, address: Uint32Array): string {
   return `${formatAddress(network, 0, ipVersion)}/${ipVersion === 4 ? 24 : 48}`
 }
 
-/** Invalid entries are skipped. */
-export function usualIn(value: unknown): UsualContact[] {
-  if (!Array.isArray(value)) return []
-  return value.slice(0, MAXIMUM_USUAL).flatMap((each: unknown) => {
-    const { peer, service, isIncoming, flows } = (each ?? {}) as Record<keyof UsualContact, unknown>
-    const isText = (text: unknown): text is string =>
-      typeof text === 'string' && /^[\w:./ -]{1,63}$/.test(text)
-    return isText(peer) && isText(service) && typeof isIncoming === 'boolean' && Number.isSafeInteger(flows)
-      ? [{ peer, service, isIncoming, flows: flows as number }]
-      : []
-  })
-}
-
 /** 32 bits of both (the finaliser of MurmurHash3, public domain). */
 function mix(hash: number, value: number): number {
   let h = Math.imul(hash ^ (value | 0), 0x85ebca6b)
   h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35)
   return (h ^ (h >>> 16)) >>> 0
-}
-
-/** null for a value that is no contacts: its device then has none. */
-export function contactsIn(value: unknown): Contacts | null {
-  const contacts = (value ?? {}) as Record<ContactKind, unknown>
-  return CONTACT_KINDS.every((kind) => isBook(contacts[kind], LIMITS[kind])) ? (contacts as Contacts) : null
-}
-
-function isBook(value: unknown, limits: Limits): boolean {
-  const book = (value ?? {}) as Record<keyof ContactBook, unknown>
-  const isCount = (each: unknown): boolean => Number.isSafeInteger(each) && (each as number) >= 0
-  const isList = (list: unknown, most: number): list is unknown[] =>
-    Array.isArray(list) && list.length <= most
-  return (
-    isList(book.usual, limits.usual) &&
-    book.usual.every(isCount) &&
-    isList(book.once, limits.once) &&
-    book.once.every(isCount) &&
-    isCount(book.ofHour) &&
-    (book.ofHour as number) <= book.once.length &&
-    Number.isSafeInteger(book.hour) &&
-    isList(book.services, limits.services) &&
-    book.services.every((each) => isList(each, 2) && isCount(each[0]) && Number.isSafeInteger(each[1])) &&
-    Number.isSafeInteger(book.newServiceMicros)
-  )
 }

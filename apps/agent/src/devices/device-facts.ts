@@ -12,7 +12,15 @@ import { AddressFacts } from './address-facts.js'
 import { type FirstContact, isGroup, noteContact, noteUsual } from './contacts.js'
 import { type Device, isEstablished, noteHour } from './device.js'
 import { createDeviceFlood } from './device-table.js'
-import { addressesOf, ageText, type FactSources, isLocal, isNew, recordServiceText } from './fact-sources.js'
+import {
+  addressesOf,
+  ageText,
+  endOf,
+  type FactSources,
+  isLocal,
+  isNew,
+  recordServiceText,
+} from './fact-sources.js'
 import { DnsTunnels, RequestFloods } from './packet-facts.js'
 import { PasswordGuessing } from './password-guessing.js'
 import { Scans, Spreads } from './scans.js'
@@ -66,8 +74,8 @@ export class DeviceFacts {
     const isInside = isLocal(this.#sources, record.responderAddress, record.ipVersion)
     // devices behind a router are not the router
     const isFromInside = isLocal(this.#sources, record.initiatorAddress, record.ipVersion) || !isInside
-    const initiator = isFromInside ? table.get(keyOf(record, false)) : undefined
-    const responder = isInside ? table.get(keyOf(record, true)) : undefined
+    const initiator = isFromInside ? table.get(endOf(record, false).key) : undefined
+    const responder = isInside ? table.get(endOf(record, true).key) : undefined
     if (device !== undefined) this.#addresses.note(record, device, device !== initiator)
     if (isGroup(record.ipVersion, record.responderAddress, record.responderMac)) return
     const first = initiator === undefined ? null : this.#contacts.note(record, initiator, false, novel)
@@ -126,8 +134,8 @@ export class DeviceFacts {
   #noteActivity(record: FlowRecord, device: Device, isResponder: boolean): void {
     const unusual = noteHour(device.hours, record.startMicros + record.durationMicros)
     if (unusual === null || device.state !== 'watching') return
-    const own = addressesOf(record)[isResponder ? 1 : 0]
-    const fact = `${own} was active on ${unusual.hour} for the first time in ${unusual.days} days`
+    const { address } = endOf(record, isResponder)
+    const fact = `${address} was active on ${unusual.hour} for the first time in ${unusual.days} days`
     this.#sources.onFact(record, 'unusual-hour', fact, isResponder)
   }
 
@@ -143,7 +151,7 @@ export class DeviceFacts {
     const isNewToResponder =
       responder === undefined || this.#contacts.note(record, responder, true, novel) !== null
     this.#guessing.note(record, {
-      device: responder?.key ?? keyOf(record, true),
+      device: endOf(record, true).key,
       isLocalPeer: isLocal(this.#sources, record.initiatorAddress, record.ipVersion),
       isNewContact: isNewToInitiator && isNewToResponder,
       isNews: this.#sources.isNews(record.startMicros),
@@ -182,8 +190,7 @@ class ContactFacts {
     this.#firstContacts++
     if (!first.isSettled || novel) return first
     this.#firstContactAlerts++
-    const [initiator, responder] = addressesOf(record)
-    const [own, peer] = isResponder ? [responder, initiator] : [initiator, responder]
+    const [own, peer] = [endOf(record, isResponder).address, endOf(record, !isResponder).address]
     const verb = isResponder ? 'was contacted by' : 'contacted'
     const days = Math.floor((record.startMicros - first.sinceMicros) / DAY)
     const fact = `${own} ${verb} ${peer} (${recordServiceText(record)}) for the first time; no new contact of this kind for ${days === 1 ? 'a day' : `${days} days`}`
@@ -243,7 +250,7 @@ class ContactFacts {
     if (atMicros - lastMicros < DAY) return
     const worth = this.#floods.full.take(atMicros)
     if (worth === 'none') return
-    const own = addressesOf(record)[isResponder ? 1 : 0]
+    const own = endOf(record, isResponder).address
     const what = isResponder
       ? `More peers contacted ${own} than the agent can store`
       : `${own} regularly contacts more peers than the agent can store`
@@ -251,10 +258,4 @@ class ContactFacts {
     const fact = `${what}: some first contacts of this kind cause no alert, and known peers may be reported again${more}`
     this.#sources.onFact(record, 'contacts-full', fact, isResponder)
   }
-}
-
-function keyOf(record: FlowRecord, isResponder: boolean): string {
-  const mac = isResponder ? record.responderMac : record.initiatorMac
-  const address = isResponder ? record.responderAddress : record.initiatorAddress
-  return macText(mac) ?? formatAddress(address, 0, record.ipVersion)
 }

@@ -197,10 +197,11 @@ function goesBefore(a: Candidate, b: Candidate): boolean {
 /** The order is made afresh so often: ranks fall by time alone. */
 const ORDER_MICROS = 60_000_000
 
-/** The order in which learning devices make room: a heap. A device that moved back since is put back when it comes to the front. */
+/** The order in which learning devices make room. A device that moved back since is put back when its turn comes. */
 class EvictionOrder {
   readonly #devices: ReadonlyMap<string, Device>
-  #heap: Candidate[] = []
+  /** The first to go comes last. */
+  #order: Candidate[] = []
   #madeMicros = Number.NEGATIVE_INFINITY
 
   constructor(devices: ReadonlyMap<string, Device>) {
@@ -208,8 +209,15 @@ class EvictionOrder {
   }
 
   add(device: Device, nowMicros: number): void {
-    this.#heap.push(candidateOf(device, nowMicros))
-    this.#moveUp(this.#heap.length - 1)
+    const order = this.#order
+    const candidate = candidateOf(device, nowMicros)
+    let [low, high] = [0, order.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (goesBefore(order[middle], candidate)) high = middle
+      else low = middle + 1
+    }
+    order.splice(low, 0, candidate)
   }
 
   /** A device may have moved to the front. */
@@ -219,59 +227,21 @@ class EvictionOrder {
 
   /** The device that goes first, out of the order from now on; null where none may go. */
   takeFirst(nowMicros: number): Device | null {
-    if (Math.abs(nowMicros - this.#madeMicros) >= ORDER_MICROS) this.#make(nowMicros)
-    const heap = this.#heap
-    while (heap.length > 0) {
-      const { device, rank, flows, lastSeenMicros } = heap[0]
-      const isThere = device.state === 'learning' && this.#devices.get(device.key) === device
+    if (Math.abs(nowMicros - this.#madeMicros) >= ORDER_MICROS) {
+      this.#madeMicros = nowMicros
+      this.#order = [...this.#devices.values()]
+        .filter(({ state }) => state === 'learning')
+        .map((device) => candidateOf(device, nowMicros))
+        .sort((a, b) => Number(goesBefore(a, b)) - Number(goesBefore(b, a)))
+    }
+    for (let first = this.#order.pop(); first !== undefined; first = this.#order.pop()) {
+      const { device, rank, flows, lastSeenMicros } = first
+      if (device.state !== 'learning' || this.#devices.get(device.key) !== device) continue
       const now = candidateOf(device, nowMicros)
-      const isFirst =
-        isThere && now.rank === rank && now.flows === flows && now.lastSeenMicros === lastSeenMicros
-      if (isThere && !isFirst) heap[0] = now
-      else {
-        const last = heap.pop() as Candidate
-        if (heap.length > 0) heap[0] = last
-      }
-      this.#moveDown(0)
-      if (isFirst) return device
+      if (now.rank === rank && now.flows === flows && now.lastSeenMicros === lastSeenMicros) return device
+      this.add(device, nowMicros)
     }
     return null
-  }
-
-  #make(nowMicros: number): void {
-    this.#madeMicros = nowMicros
-    this.#heap = []
-    for (const device of this.#devices.values())
-      if (device.state === 'learning') this.#heap.push(candidateOf(device, nowMicros))
-    for (let i = this.#heap.length >> 1; i >= 0; i--) this.#moveDown(i)
-  }
-
-  #moveUp(from: number): void {
-    const heap = this.#heap
-    for (let i = from; i > 0; ) {
-      const parent = (i - 1) >> 1
-      if (!goesBefore(heap[i], heap[parent])) return
-      this.#swap(i, parent)
-      i = parent
-    }
-  }
-
-  #moveDown(from: number): void {
-    const heap = this.#heap
-    for (let i = from; ; ) {
-      let least = i
-      for (const child of [2 * i + 1, 2 * i + 2])
-        if (child < heap.length && goesBefore(heap[child], heap[least])) least = child
-      if (least === i) return
-      this.#swap(i, least)
-      i = least
-    }
-  }
-
-  #swap(i: number, j: number): void {
-    const each = this.#heap[i]
-    this.#heap[i] = this.#heap[j]
-    this.#heap[j] = each
   }
 }
 

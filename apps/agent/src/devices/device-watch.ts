@@ -3,10 +3,10 @@
  * what it knows in the state folder (`devices.json`): within seconds when a state has changed, else every few minutes.
  */
 
-import { type FrameBatch, formatAddress, type PacketBatch } from '@oddflow/capture'
+import type { FrameBatch, PacketBatch } from '@oddflow/capture'
 import { ArgumentError } from '@oddflow/core'
 import type { FlowRecord } from '@oddflow/flows'
-import { isResponderDevice, macText, type Network } from '@oddflow/program'
+import { isResponderDevice, type Network } from '@oddflow/program'
 import type { DeviceSettings } from '../config/settings.js'
 import { createTurns } from '../files/state-file.js'
 import type { ScopeReport } from '../models/progress.js'
@@ -22,7 +22,7 @@ import {
   type KnownDevices,
   usualContactTexts,
 } from './device-table.js'
-import type { OnFact } from './fact-sources.js'
+import { endOf, type OnFact } from './fact-sources.js'
 import { type ClaimedName, countsLess, createNameBook } from './names.js'
 
 /**
@@ -190,9 +190,7 @@ export class DeviceWatch {
   verdict(record: FlowRecord, novel: boolean): boolean {
     const { localNetworks, onVerdict } = this.#options
     const isResponder = isResponderDevice(record, localNetworks)
-    const words = isResponder ? record.responderAddress : record.initiatorAddress
-    const address = formatAddress(words, 0, record.ipVersion)
-    const key = macText(isResponder ? record.responderMac : record.initiatorMac) ?? address
+    const { address, key } = endOf(record, isResponder)
     const atMicros = record.startMicros + record.durationMicros
     this.#latestMicros = Math.max(this.#latestMicros, atMicros)
     const device = this.table.get(key) ?? this.#find(record, key, address, atMicros)

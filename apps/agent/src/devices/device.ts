@@ -14,7 +14,7 @@ import * as v from 'valibot'
 import type { DeviceSettings } from '../config/settings.js'
 import { defineState } from '../files/state-file.js'
 import type { ScopeReport } from '../models/progress.js'
-import { type Contacts, contactsIn, noContacts, usualIn } from './contacts.js'
+import { ContactsSchema, noContacts, UsualContactsSchema } from './contacts.js'
 import { MAXIMUM_NAME_CHARACTERS, NAME_SOURCES } from './names.js'
 
 const DEVICE_STATES = ['learning', 'ready', 'watching', 'paused'] as const
@@ -30,6 +30,22 @@ const shortText = v.pipe(
 )
 const ClaimedNameSchema = v.object({ name: shortText, source: v.picklist(NAME_SOURCES) })
 
+/** The hours of the week in which a device was active (noteHour). */
+export const HoursSchema = v.pipe(
+  v.object({
+    /** HOURS bits as hexadecimal digits; the first is the hour from Sunday 00:00 UTC on. */
+    seen: v.pipe(v.string(), v.regex(/^[0-9a-f]{42}$/)),
+    /** Days on which the device was active. */
+    days: count,
+    /** The latest of them, since 1970. */
+    day: time,
+    /** `days` when an hour was last new. */
+    newAtDays: count,
+  }),
+  v.check(({ days, newAtDays }) => newAtDays <= days),
+)
+type ActiveHours = v.InferOutput<typeof HoursSchema>
+
 const DeviceSchema = v.pipe(
   v.object({
     /** Its MAC address; its address where the link has none. */
@@ -41,7 +57,7 @@ const DeviceSchema = v.pipe(
     /** That a person or the configuration puts it in; null where neither does. */
     group: v.fallback(v.nullable(shortText), null),
     /** Of its address, by a registry (vendors.ts); null where that has none, undefined before it was asked. */
-    vendor: v.optional(v.unknown()),
+    vendor: v.fallback(v.optional(shortText), undefined),
     state: v.picklist(DEVICE_STATES),
     firstSeenMicros: time,
     /** When it began to learn: its first flow, or the last `relearn`. */
@@ -56,10 +72,10 @@ const DeviceSchema = v.pipe(
     watchedFlows: v.optional(count, 0),
     /** Of those, novel ones: what its promise came to. */
     watchedNovel: v.optional(count, 0),
-    contacts: v.optional(v.unknown()),
-    hours: v.optional(v.unknown()),
+    contacts: v.fallback(v.nullable(ContactsSchema), null),
+    hours: v.fallback(HoursSchema, noHours),
     /** Most often while it learned. */
-    usual: v.optional(v.unknown()),
+    usual: v.fallback(UsualContactsSchema, () => []),
   }),
   v.check(
     ({ flows, novel, watchedFlows, watchedNovel }) => novel <= flows && watchedNovel <= watchedFlows,
@@ -73,10 +89,10 @@ const DeviceSchema = v.pipe(
     /** A private (randomized) address: phones use one, and it may be another one next week. */
     randomised: isRandomised(device.key),
     // where there was none, the registry of today may have one
-    vendor: (v.is(shortText, vendor) ? vendor : undefined) as string | null | undefined,
-    contacts: (contactsIn(contacts) ?? noContacts(device.lastSeenMicros)) as Contacts,
-    hours: hoursIn(hours) ?? noHours(),
-    usual: usualIn(usual),
+    vendor: vendor as string | null | undefined,
+    contacts: contacts ?? noContacts(device.lastSeenMicros),
+    hours,
+    usual,
   })),
 )
 
@@ -104,15 +120,24 @@ export function createDevice(key: string, address: string, atMicros: number): De
     firstSeenMicros: atMicros,
     learningSinceMicros: atMicros,
     lastSeenMicros: atMicros,
-    flows: 0,
-    novel: 0,
-    novelShare: 1,
-    watchedFlows: 0,
-    watchedNovel: 0,
-    contacts: noContacts(atMicros),
-    hours: noHours(),
-    usual: [],
+    ...nothingLearned(atMicros),
   }
+}
+
+const nothingLearned = (atMicros: number) => ({
+  flows: 0,
+  novel: 0,
+  novelShare: 1,
+  watchedFlows: 0,
+  watchedNovel: 0,
+  contacts: noContacts(atMicros),
+  hours: noHours(),
+  usual: [],
+})
+
+/** Back to the beginning. */
+export function learnAnew(device: Device, nowMicros: number): void {
+  Object.assign(device, { state: 'learning', learningSinceMicros: nowMicros }, nothingLearned(nowMicros))
 }
 
 export function noteVerdict(device: Device, novel: boolean, isScored: boolean): void {
@@ -219,20 +244,6 @@ function worthOf(address: string): 0 | 1 | 2 {
   return address.startsWith('169.254.') ? 1 : 2
 }
 
-/** Back to the beginning. */
-export function learnAnew(device: Device, nowMicros: number): void {
-  device.state = 'learning'
-  device.learningSinceMicros = nowMicros
-  device.flows = 0
-  device.novel = 0
-  device.novelShare = 1
-  device.watchedFlows = 0
-  device.watchedNovel = 0
-  device.contacts = noContacts(nowMicros)
-  device.hours = noHours()
-  device.usual = []
-}
-
 /** The second-lowest bit of the first byte. */
 export function isRandomised(key: string): boolean {
   return /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(key) && (Number.parseInt(key.slice(0, 2), 16) & 2) !== 0
@@ -263,17 +274,6 @@ export function decodeDevices(value: unknown): Device[] {
  * LEAST_DAYS days and had no new hour on the last SETTLED_DAYS of them, so at most once in SETTLED_DAYS. Days without the agent do not
  * count. How rare such facts are: docs/results/incidents.md.
  */
-
-export interface ActiveHours {
-  /** HOURS bits as hexadecimal digits; the first is the hour from Sunday 00:00 UTC on. */
-  seen: string
-  /** Days on which the device was active. */
-  days: number
-  /** The latest of them, since 1970. */
-  day: number
-  /** `days` when an hour was last new. */
-  newAtDays: number
-}
 
 const HOURS = 168
 const DIGITS = HOURS / 4
@@ -312,13 +312,4 @@ export function noteHour(hours: ActiveHours, atMicros: number): { hour: string; 
   const from = ofWeek % 24
   const text = (hour: number): string => `${String(hour).padStart(2, '0')}:00`
   return { hour: `${WEEKDAYS[(ofWeek - from) / 24]} between ${text(from)} and ${text(from + 1)} UTC`, days }
-}
-
-/** null for a value that is none: its device then has none. */
-export function hoursIn(value: unknown): ActiveHours | null {
-  const { seen, days, day, newAtDays } = (value ?? {}) as Record<keyof ActiveHours, unknown>
-  const isCount = (each: unknown): each is number => Number.isSafeInteger(each) && (each as number) >= 0
-  if (typeof seen !== 'string' || !/^[0-9a-f]{42}$/.test(seen)) return null
-  if (!isCount(days) || !isCount(newAtDays) || newAtDays > days || !Number.isSafeInteger(day)) return null
-  return { seen, days, day: day as number, newAtDays }
 }

@@ -35,11 +35,23 @@ export function isLocal(
   return localNetworks.some((network) => isInNetwork(network, address, ipVersion))
 }
 
+/** An end of a flow. */
+export interface FlowEnd {
+  readonly mac: string | null
+  readonly address: string
+  /** Of its device: the MAC address, or the address. */
+  readonly key: string
+}
+
+export function endOf(record: FlowRecord, isResponder: boolean): FlowEnd {
+  const words = isResponder ? record.responderAddress : record.initiatorAddress
+  const mac = macText(isResponder ? record.responderMac : record.initiatorMac)
+  const address = formatAddress(words, 0, record.ipVersion)
+  return { mac, address, key: mac ?? address }
+}
+
 export function addressesOf(record: FlowRecord): [initiator: string, responder: string] {
-  return [
-    formatAddress(record.initiatorAddress, 0, record.ipVersion),
-    formatAddress(record.responderAddress, 0, record.ipVersion),
-  ]
+  return [endOf(record, false).address, endOf(record, true).address]
 }
 
 /** An address, and since when its device is known where that is new. */

@@ -69,6 +69,21 @@ export async function writeStateTwice(files: FileSystem, path: string, value: ob
 }
 
 /**
+ * Saves `next` in place of `current`. If that fails, the rename may have happened: `current` is written again, because a restart must
+ * find the active state.
+ */
+export async function writeOrRestore<T>(
+  write: (value: T) => Promise<void>,
+  next: T,
+  current: T,
+): Promise<void> {
+  await write(next).catch(async (error: unknown) => {
+    await write(current).catch(() => undefined)
+    throw error
+  })
+}
+
+/**
  * Makes the folder if it is missing. Rejects with FileError of the failed step: the file is then the old one, or after the rename the
  * new one.
  */

@@ -4,28 +4,20 @@
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { formatAddress } from '@oddflow/capture'
 import { decodeModelFile, encodeModelFile, type SavedModel } from '@oddflow/detectors'
-import { type FlowRecord, protocolName } from '@oddflow/flows'
-import {
-  createFlowJudge,
-  deviceKeyOf,
-  type FlowJudge,
-  isResponderDevice,
-  type Network,
-} from '@oddflow/program'
+import type { FlowRecord } from '@oddflow/flows'
+import { createFlowJudge, type FlowJudge, type Network } from '@oddflow/program'
 import type { FileSystem } from '../files/file-system.js'
 import { writeBytes } from '../files/state-file.js'
 import type { AcceptedRows, AcceptJob } from '../models/accept-rows.js'
 import { joinRows } from '../models/train.js'
 import type { AgentVerdict, Decider } from '../pipeline/counters.js'
 import type { Answer } from './answer.js'
-import type { IncidentRows } from './incident-rows.js'
-import { serviceText } from './sentences.js'
+import { contactOfRecord, type IncidentRows, isSameContact } from './incident-rows.js'
 
 /** What judges flows of a device with the contacts of an answer. */
 interface Overlay {
-  readonly contacts: ReadonlySet<string>
+  readonly contacts: Answer['contacts']
   readonly judge: FlowJudge['judge']
 }
 
@@ -65,14 +57,9 @@ export class AnswerModels {
       for (const { device, sha256 } of models) {
         const saved = this.#models.get(sha256)
         if (saved === undefined || this.#decider === null) continue
-        const own = contacts.filter((each) => each.device === device)
-        this.#overlays.set(device, [
-          ...(this.#overlays.get(device) ?? []),
-          {
-            contacts: new Set(own.map(({ peer, service }) => `${peer} ${service}`)),
-            judge: createFlowJudge(saved, this.#decider.row).judge,
-          },
-        ])
+        const { judge } = createFlowJudge(saved, this.#decider.row)
+        const overlay = { contacts: contacts.filter((each) => each.device === device), judge }
+        this.#overlays.set(device, [...(this.#overlays.get(device) ?? []), overlay])
       }
     }
   }
@@ -147,16 +134,13 @@ export class AnswerModels {
 
   /** Whether a flow that is novel is normal by an answer that covers it. */
   isNormal(record: FlowRecord, { rule }: AgentVerdict): boolean {
-    const { localNetworks } = this.#options
-    const overlays = this.#overlays.get(deviceKeyOf(record, localNetworks))
-    if (overlays === undefined) return false
-    const { ipVersion, initiatorPort, responderPort } = record
-    const words = isResponderDevice(record, localNetworks) ? record.initiatorAddress : record.responderAddress
-    const service = serviceText(protocolName(record.protocol), Math.min(initiatorPort, responderPort))
-    const contact = `${formatAddress(words, 0, ipVersion)} ${service}`
+    if (this.#overlays.size === 0) return false
+    const { contact } = contactOfRecord(record, this.#options.localNetworks)
     // a flow of one packet may have no row: its service was stated to be normal
-    return overlays.some(
-      ({ contacts, judge }) => contacts.has(contact) && (rule === 'one-packet' || !judge(record).novel),
+    return (this.#overlays.get(contact.device) ?? []).some(
+      ({ contacts, judge }) =>
+        contacts.some((each) => isSameContact(each, contact)) &&
+        (rule === 'one-packet' || !judge(record).novel),
     )
   }
 }

@@ -17,6 +17,7 @@ import {
   lookAt,
   readTwice,
   valueOrWarn,
+  writeOrRestore,
   writeStateTwice,
 } from '../files/state-file.js'
 import type { Log } from '../log.js'
@@ -215,12 +216,9 @@ export class AnswerBook {
   async #put(next: readonly Answer[]): Promise<void> {
     const { files, folder } = this.#options
     if (folder !== null) {
-      const path = answersPathIn(folder)
-      await writeStateTwice(files, path, encodeAnswers(next)).catch(async (error: unknown) => {
-        // the rename may have happened; a restart must find the active state
-        await writeStateTwice(files, path, encodeAnswers(this.#answers)).catch(() => undefined)
-        throw error
-      })
+      const write = (answers: readonly Answer[]): Promise<void> =>
+        writeStateTwice(files, answersPathIn(folder), encodeAnswers(answers))
+      await writeOrRestore(write, next, this.#answers)
     }
     this.#answers = next
     this.#models.use(next)
@@ -426,7 +424,7 @@ function createRemoteAnswers({
 }
 
 function saidOf(
-  { answer, incident, kind, endsMicros, contacts, rows }: Answer,
+  { answer, incident, device: key, kind, endsMicros, contacts, rows }: Answer,
   device: Incident['device'],
 ): string {
   const of = `Incidents of kind ${kind} of ${deviceText(device)}`
@@ -438,24 +436,27 @@ function saidOf(
     case 'attack':
       return `Incident ${incident.slice(0, 8)} is recorded as an attack: no model learns its ${plural(rows.length, 'flow')}. A new model that finds one of them normal is refused.`
     case 'normal':
-      return normalText(kind, contacts)
+      return normalText(kind, contacts, key)
   }
 }
 
-function normalText(kind: string, contacts: Answer['contacts']): string {
+function normalText(kind: string, contacts: Answer['contacts'], key: string): string {
   // ARP and neighbor discovery have no peer and no service
   const named = contacts.filter(({ service }) => !service.startsWith('0 '))
   if (named.length === 0) return `From now on facts of kind ${kind} of this device are normal.`
   const facts = OF_PEER_ALONE.includes(kind)
     ? ` Facts of kind ${kind} with these peers are normal too, whatever the service.`
     : ''
-  return `From now on, traffic like that of this incident is normal with ${contactsText(named)}.${facts} Traffic with all other peers and services is judged as before.`
+  return `From now on, traffic like that of this incident is normal with ${contactsText(named, key)}.${facts} Traffic with all other peers and services is judged as before.`
 }
 
-function contactsText(contacts: Answer['contacts']): string {
+/** Of each contact the end that is not the incident's device. */
+function contactsText(contacts: Answer['contacts'], key: string): string {
   const services = new Map<string, Set<string>>()
-  for (const { peer, service } of contacts)
-    services.set(peer, (services.get(peer) ?? new Set<string>()).add(service))
+  for (const { device, address = device, peer, service } of contacts) {
+    const other = device === key ? peer : address
+    services.set(other, (services.get(other) ?? new Set<string>()).add(service))
+  }
   const names = [...services].map(
     ([peer, of]) => `${peer} (${of.size > MOST_NAMED ? plural(of.size, 'service') : [...of].join(', ')})`,
   )

@@ -2,14 +2,20 @@
  * AttackFlows: flows of devices that are not watched, and so have no alert, that are part of an attack: with the peer and service of a
  * fact, of a scan with the peer alone. The latest are kept, of which a fact may say what they were.
  */
-import { formatAddress } from '@oddflow/capture'
-import { type FlowRecord, protocolName } from '@oddflow/flows'
-import { isResponderDevice, macText, type Network } from '@oddflow/program'
+import type { FlowRecord } from '@oddflow/flows'
+import type { Network } from '@oddflow/program'
 import type { Alert } from '../alerts/alert.js'
+import type { FlowEnd } from '../devices/fact-sources.js'
 import { kindOfFact, MAY_BE_NORMAL, seriousKinds } from '../page/kinds.js'
 import { type Incident, MAXIMUM_CONTACTS } from './incident.js'
-import { type Contact, contactOf, type IncidentRows, isSameContact, pairOf } from './incident-rows.js'
-import { serviceText } from './sentences.js'
+import {
+  type Contact,
+  contactOf,
+  contactOfRecord,
+  type IncidentRows,
+  isSameContact,
+  pairOf,
+} from './incident-rows.js'
 
 /** More than a scan or a guesser has before the fact. */
 const MAXIMUM_HELD = 256
@@ -28,53 +34,21 @@ export interface AttackContact {
 interface HeldFlow {
   /** As seen from the device whose model would judge it. */
   readonly contact: Contact
-  readonly initiator: End
-  readonly responder: End
+  readonly ends: readonly FlowEnd[]
   readonly isNewContact: boolean
   startMicros: number
   readonly pair: number
   readonly row: Float64Array
 }
 
-interface End {
-  /** MAC address, or address. */
-  readonly key: string
-  readonly address: string
-}
-
-function heldFlowOf(
-  record: FlowRecord,
-  localNetworks: readonly Network[],
-): Pick<HeldFlow, 'contact' | 'initiator' | 'responder'> {
-  const endOf = (words: Uint32Array, mac: Uint8Array): End => {
-    const address = formatAddress(words, 0, record.ipVersion)
-    return { key: macText(mac) ?? address, address }
-  }
-  const initiator = endOf(record.initiatorAddress, record.initiatorMac)
-  const responder = endOf(record.responderAddress, record.responderMac)
-  const isResponder = isResponderDevice(record, localNetworks)
-  const [device, peer] = isResponder ? [responder, initiator] : [initiator, responder]
-  const service = serviceText(
-    protocolName(record.protocol),
-    Math.min(record.initiatorPort, record.responderPort),
-  )
-  const contact = { device: device.key, peer: peer.address, service, address: device.address }
-  return { contact, initiator, responder }
-}
-
 /** Whether a flow is with a contact of an incident, whichever of the two ends that is seen from. */
 function isPartOf(
-  flow: Pick<HeldFlow, 'contact' | 'initiator' | 'responder' | 'isNewContact'>,
-  { contact: attack, isScan, isOfHosts }: AttackContact,
+  { contact, ends, isNewContact }: Pick<HeldFlow, 'contact' | 'ends' | 'isNewContact'>,
+  { contact: { device, peer, service }, isScan, isOfHosts }: AttackContact,
 ): boolean {
-  const { contact, initiator, responder, isNewContact } = flow
-  const { device, peer, service } = attack
   if (isOfHosts && isNewContact && device === contact.device) return true
   if (service !== contact.service && !(isScan && isNewContact)) return false
-  return (
-    (device === initiator.key && peer === responder.address) ||
-    (device === responder.key && peer === initiator.address)
-  )
+  return ends.some(({ key }, i) => device === key && peer === ends[1 - i]?.address)
 }
 
 /** Of an earlier run. */
@@ -109,8 +83,8 @@ export function createAttackFlows({ rows, localNetworks, onAttackFlow }: AttackF
       isNewContact: boolean,
       attacksOn: (device: string) => OpenAttacks | undefined,
     ): boolean {
-      const flow = { ...heldFlowOf(record, localNetworks), isNewContact }
-      for (const key of [flow.initiator.key, flow.responder.key]) {
+      const flow = { ...contactOfRecord(record, localNetworks), isNewContact }
+      for (const { key } of flow.ends) {
         const of = attacksOn(key)
         if (of?.attacks.some((attack) => isPartOf(flow, attack)) !== true) continue
         if (record.row !== null) rows.noteFlow(of.incident.id, flow.contact, record.row.slice())

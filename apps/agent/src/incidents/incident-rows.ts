@@ -6,10 +6,11 @@
  */
 
 import { parseIpv4, parseIpv6 } from '@oddflow/capture'
-import type { FlowRecord } from '@oddflow/flows'
+import { type FlowRecord, protocolName } from '@oddflow/flows'
+import { isResponderDevice, type Network } from '@oddflow/program'
 import * as v from 'valibot'
 import { type Alert, servicePort } from '../alerts/alert.js'
-import { hashOf } from '../devices/fact-sources.js'
+import { endOf, type FlowEnd, hashOf } from '../devices/fact-sources.js'
 import type { FileSystem } from '../files/file-system.js'
 import { defineState, readStateOrSetAside } from '../files/state-file.js'
 import type { Log } from '../log.js'
@@ -77,31 +78,44 @@ export function contactOf({ device, peer, flow }: Alert): Contact {
   }
 }
 
+/** Of a flow as its device sees it, whose model judges it; and its two ends, the device first. */
+export function contactOfRecord(
+  record: FlowRecord,
+  localNetworks: readonly Network[],
+): { readonly contact: Contact; readonly ends: readonly [FlowEnd, FlowEnd] } {
+  const isResponder = isResponderDevice(record, localNetworks)
+  const ends = [endOf(record, isResponder), endOf(record, !isResponder)] as const
+  const [{ key: device, address }, { address: peer }] = ends
+  const port = Math.min(record.initiatorPort, record.responderPort)
+  const service = serviceText(protocolName(record.protocol), port)
+  return { contact: { device, peer, service, address }, ends }
+}
+
 export function isSameContact(a: Contact, b: Contact): boolean {
   return a.device === b.device && a.peer === b.peer && a.service === b.service
 }
 
 export function createIncidentRows(known: ReadonlyMap<string, KeptRows> = new Map()) {
   const kept = new Map<string, Kept>()
-  let bytes = 0
-  for (const [id, { contacts, rows }] of known) {
+  for (const [id, { contacts, rows }] of known)
     kept.set(id, { contacts: [...contacts], rows: [...rows], seen: rows.length, stride: 1 })
-    for (const { row } of rows) bytes += row.byteLength
+  const bytes = (): number => {
+    let sum = 0
+    for (const { rows } of kept.values()) for (const { row } of rows) sum += row.byteLength
+    return sum
   }
-  const forget = (id: string): void => {
-    for (const { row } of kept.get(id)?.rows ?? []) bytes -= row.byteLength
-    kept.delete(id)
-  }
-  const addRow = (of: Kept, contact: number, row: Float64Array): void => {
+  const addRow = (incident: string, of: Kept, contact: number, row: Float64Array): void => {
     if (of.seen++ % of.stride !== 0) return
     of.rows.push({ contact, row })
-    bytes += row.byteLength
-    if (of.rows.length <= MAXIMUM_ROWS) return
-    // flows before the first fact may have trained a model, and are the ones to find there
-    const isLeft = (i: number): boolean => i < FIRST_ROWS || i % 2 === 0
-    for (const { row: dropped } of of.rows.filter((_, i) => !isLeft(i))) bytes -= dropped.byteLength
-    of.rows = of.rows.filter((_, i) => isLeft(i))
-    of.stride *= 2
+    if (of.rows.length > MAXIMUM_ROWS) {
+      // flows before the first fact may have trained a model, and are the ones to find there
+      of.rows = of.rows.filter((_, i) => i < FIRST_ROWS || i % 2 === 0)
+      of.stride *= 2
+    }
+    for (const id of kept.keys()) {
+      if (bytes() <= MAXIMUM_BYTES) break
+      if (id !== incident) kept.delete(id)
+    }
   }
   /** A new peer takes the place of the last contact of the peer that has most: a scan must not hide what follows it. */
   const replaceCrowded = (of: Kept, contact: Contact): number => {
@@ -110,25 +124,17 @@ export function createIncidentRows(known: ReadonlyMap<string, KeptRows> = new Ma
     const [crowded, count] = [...countOf].reduce((most, each) => (each[1] > most[1] ? each : most))
     if (countOf.has(contact.peer) || count === 1) return -1
     const place = of.contacts.map(({ peer }) => peer).lastIndexOf(crowded)
-    for (const { row } of of.rows.filter((each) => each.contact === place)) bytes -= row.byteLength
     of.rows = of.rows.filter((each) => each.contact !== place)
     of.contacts[place] = contact
     return place
   }
   const add = (incident: string, contact: Contact, row: Float64Array | null): void => {
-    let of = kept.get(incident)
-    if (of === undefined) {
-      of = { contacts: [], rows: [], seen: 0, stride: 1 }
-      kept.set(incident, of)
-    }
+    const of = kept.get(incident) ?? { contacts: [], rows: [], seen: 0, stride: 1 }
+    kept.set(incident, of)
     let place = of.contacts.findIndex((each) => isSameContact(each, contact))
     if (place < 0 && of.contacts.length < MAXIMUM_CONTACTS) place = of.contacts.push(contact) - 1
     else if (place < 0) place = replaceCrowded(of, contact)
-    if (place >= 0 && row !== null) addRow(of, place, row)
-    while (bytes > MAXIMUM_BYTES && kept.size > 1) {
-      const [oldest] = [...kept.keys()].filter((id) => id !== incident)
-      forget(oldest as string)
-    }
+    if (place >= 0 && row !== null) addRow(incident, of, place, row)
   }
   return {
     note: (incident: string, alert: Alert): void => add(incident, contactOf(alert), alert.row),
@@ -143,7 +149,7 @@ export function createIncidentRows(known: ReadonlyMap<string, KeptRows> = new Ma
     /** Forgets the incidents that are not among these. */
     keepOnly(incidents: readonly { readonly id: string }[]): void {
       const ids = new Set(incidents.map(({ id }) => id))
-      for (const id of [...kept.keys()]) if (!ids.has(id)) forget(id)
+      for (const id of kept.keys()) if (!ids.has(id)) kept.delete(id)
     },
     encode: (): object =>
       INCIDENT_ROWS.encode({

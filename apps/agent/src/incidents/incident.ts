@@ -5,11 +5,10 @@
  * with addresses and the name that a person or the device gives it.
  */
 
-import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { jsonLine } from '@oddflow/program'
 import * as v from 'valibot'
-import { eveTime } from '../alerts/eve.js'
+import { eveAlert, eventHead, eventId, eveTime, type Signature } from '../alerts/eve.js'
 import type { PeerName } from '../devices/peer-names.js'
 import type { FileSystem } from '../files/file-system.js'
 import {
@@ -181,13 +180,12 @@ export function decodeIncidents(value: unknown): Incident[] {
 /** What happened to it, for outputs. */
 export type IncidentChange = 'opened' | 'worse' | 'over'
 
-const SIGNATURES = {
-  opened: { signature_id: 1_790_050, signature: 'OddFlow: incident opened' },
-  worse: { signature_id: 1_790_051, signature: 'OddFlow: incident became worse' },
-  over: { signature_id: 1_790_052, signature: 'OddFlow: incident over' },
-} as const
+const SIGNATURES: Readonly<Record<IncidentChange, Signature>> = {
+  opened: [1_790_050, 'incident opened'],
+  worse: [1_790_051, 'incident became worse'],
+  over: [1_790_052, 'incident over'],
+}
 
-/** As Suricata counts: 1 is the highest. */
 const SEVERITIES: Readonly<Record<IncidentLevel, number>> = { high: 1, medium: 2, low: 3 }
 
 /** One line of JSON without its line feed. @param iface - the interface's name, null for a file. @param names - of its contacts */
@@ -199,20 +197,12 @@ export function encodeIncidentEvent(
 ): Uint8Array {
   const { id, kind, level, device, beginMicros, endMicros, totalEvidence, summary } = incident
   const event = {
-    timestamp: eveTime(endMicros),
-    ...(iface === null ? {} : { in_iface: iface }),
+    ...eventHead(endMicros, iface),
     event_type: 'incident',
-    alert: {
-      action: 'allowed',
-      gid: 1,
-      rev: 1,
-      ...SIGNATURES[change],
-      category: 'Anomalous traffic',
-      severity: SEVERITIES[level],
-    },
+    alert: eveAlert(SIGNATURES[change], 'Anomalous traffic', SEVERITIES[level]),
     oddflow: {
       // one for each report, so that a receiver that counts nothing twice keeps them all
-      id: createHash('sha256').update(`${id} ${change} ${incident.reports}`).digest('hex').slice(0, 32),
+      id: eventId(`${id} ${change} ${incident.reports}`),
       rule: 'incident',
       summary,
       ...(names.length === 0 ? {} : { names }),

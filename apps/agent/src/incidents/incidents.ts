@@ -8,11 +8,10 @@
  *
  * Bounded: of MAXIMUM_ACTIVE gathering or open incidents the weakest gathering one makes room. Time is the packets'.
  */
-import { createHash } from 'node:crypto'
 import { parseMac } from '@oddflow/capture'
 import type { FlowRecord } from '@oddflow/flows'
 import { type Alert, type AlertRule, servicePort } from '../alerts/alert.js'
-import type { AlertExplainer } from '../alerts/eve.js'
+import { type AlertExplainer, eventId } from '../alerts/eve.js'
 import { isGroup } from '../devices/contacts.js'
 import { INCIDENT_KINDS, type IncidentKind, kindOfFact, seriousKinds } from '../page/kinds.js'
 import type { MutingAnswer } from './answer.js'
@@ -137,8 +136,7 @@ export class IncidentBook {
     this.#changes++
     incident.beginMicros = Math.min(incident.beginMicros, atMicros - alert.flow.durationMicros)
     incident.endMicros = Math.max(incident.endMicros, atMicros)
-    // of an alert of another device, that device is the peer
-    countContact(incident, key === incident.key ? alert.peer : alert.device.address, alert)
+    countContact(incident, key, alert)
     this.#options.rows.note(incident.id, alert)
     this.#attackFlows.take(working, alert)
     if (alert.rule === 'score' || alert.rule === 'one-packet') noteFlow(working, alert)
@@ -166,15 +164,11 @@ export class IncidentBook {
 
   #workingFor(alert: Alert, key: string, atMicros: number): Working {
     const isResponder = alert.device.address === alert.flow.destination
-    const byPeer = isResponder && alert.peerKey !== null ? this.#active.get(alert.peerKey) : undefined
-    const found = byPeer ?? this.#attacked(alert, atMicros) ?? this.#active.get(key)
+    const byPeer = isResponder ? this.#current(alert.peerKey, atMicros) : undefined
+    const found = byPeer ?? this.#attacked(alert, atMicros) ?? this.#current(key, atMicros)
     if (found !== undefined) {
-      const { incident } = found
-      if (!isOver(incident, atMicros)) {
-        fade(incident, atMicros)
-        return found
-      }
-      this.#end(found)
+      fade(found.incident, atMicros)
+      return found
     }
     this.#makeRoom()
     const fresh = workingOf(beginIncident(alert, key, atMicros))
@@ -182,13 +176,22 @@ export class IncidentBook {
     return fresh
   }
 
+  /** The incident of a device that is not over. */
+  #current(key: string | null, atMicros: number): Working | undefined {
+    const working = key === null ? undefined : this.#active.get(key)
+    if (working === undefined || !isOver(working.incident, atMicros)) return working
+    this.#end(working)
+    return undefined
+  }
+
   /** The open incident of the device that the initiator of an unusual flow attacks with it. */
   #attacked(alert: Alert, atMicros: number): Working | undefined {
     const isFlow = alert.rule === 'score' || alert.rule === 'one-packet'
-    if (!isFlow || alert.peerKey === null || alert.device.address !== alert.flow.source) return undefined
-    const working = this.#active.get(alert.peerKey)
+    const { peerKey, device, flow } = alert
+    if (!isFlow || peerKey === null || device.address !== flow.source) return undefined
+    const working = this.#active.get(peerKey)
     if (working === undefined || isOver(working.incident, atMicros)) return undefined
-    const seen = { ...contactOf(alert), device: alert.peerKey, peer: alert.device.address }
+    const seen = { ...contactOf(alert), device: peerKey, peer: device.address }
     return working.attacks.some(({ contact }) => isSameContact(contact, seen)) ? working : undefined
   }
 
@@ -318,7 +321,7 @@ function workingOf(incident: Incident, attacks: AttackContact[] = []): Working {
 
 function beginIncident(alert: Alert, key: string, atMicros: number): Incident {
   return emptyIncident({
-    id: createHash('sha256').update(`${key} ${alert.id} ${atMicros}`).digest('hex').slice(0, 32),
+    id: eventId(`${key} ${alert.id} ${atMicros}`),
     key,
     device: key === NETWORK ? { mac: null, address: NETWORK } : { ...alert.device },
     beginMicros: atMicros - alert.flow.durationMicros,
@@ -414,7 +417,11 @@ function evidenceOf(rule: string): number {
   return rule === 'first-contact' ? FIRST_CONTACT_EVIDENCE : OPEN_EVIDENCE
 }
 
-function countContact({ contacts }: Incident, peer: string, { flow }: Alert): void {
+/** Of an alert of another device, that device is the peer; a device with several addresses is none of its own peers. */
+function countContact({ key: own, device: of, contacts }: Incident, key: string, alert: Alert): void {
+  const { peer: other, device, flow } = alert
+  const [first, second] = key === own ? [other, device.address] : [device.address, other]
+  const peer = first === of.address ? second : first
   const service = serviceText(flow.protocol, servicePort(flow))
   const same = contacts.find((each) => each.peer === peer && each.service === service)
   if (same !== undefined) same.alerts++

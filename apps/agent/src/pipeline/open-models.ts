@@ -6,7 +6,7 @@ import { inFile, type ModelFile, readModelFile, readPublicKey, UsageError } from
 import type { AlertPipeline } from '../alerts/alert-pipeline.js'
 import { type AlertExplainer, createAlertExplainer } from '../alerts/eve.js'
 import { createSuppression } from '../alerts/suppress.js'
-import { createAlertBudget, readKeptCalibration, writeKeptCalibration } from '../budget/alert-budget.js'
+import { AlertBudget, readKeptCalibration, writeKeptCalibration } from '../budget/alert-budget.js'
 import { readCalibrationFile } from '../budget/calibration.js'
 import { modelThresholds, ownThresholds, type Thresholds } from '../budget/thresholds.js'
 import type { FeatureSettings, ModelsSettings, Settings } from '../config/settings.js'
@@ -37,15 +37,15 @@ export async function openThresholds(
   if (budget.calibration !== null) {
     const given = readCalibrationFile(budget.calibration, model)
     try {
-      return createAlertBudget({ ...common, given, kept: null, save: null })
+      return new AlertBudget({ ...common, given, kept: null, save: null })
     } catch (error) {
       throw inFile(budget.calibration, error)
     }
   }
-  if (state === null) return createAlertBudget({ ...common, given: null, kept: null, save: null })
+  if (state === null) return new AlertBudget({ ...common, given: null, kept: null, save: null })
   const kept = await readKeptCalibration(files, state, model, faults)
   let isTroubled = false
-  return createAlertBudget({
+  return new AlertBudget({
     ...common,
     given: null,
     kept,

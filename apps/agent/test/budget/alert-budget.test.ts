@@ -4,11 +4,7 @@ import { createRng, DataError } from '@oddflow/core'
 import { calibrateThreshold } from '@oddflow/detectors'
 import { parseNetwork } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
-import {
-  createAlertBudget,
-  readKeptCalibration,
-  writeKeptCalibration,
-} from '../../src/budget/alert-budget.js'
+import { AlertBudget, readKeptCalibration, writeKeptCalibration } from '../../src/budget/alert-budget.js'
 import { type Calibration, createCalibrator, MICROS_PER_DAY } from '../../src/budget/calibration.js'
 import { budgetThresholds } from '../../src/budget/thresholds.js'
 import type { BudgetSettings } from '../../src/config/settings.js'
@@ -48,9 +44,9 @@ function calibrationOf(flowsByDevice: readonly number[], days: number, seed = 1)
 
 const macOf = (device: number): string => `02:00:00:00:00:${device.toString(16).padStart(2, '0')}`
 
-function budgetOf(changes: Partial<Parameters<typeof createAlertBudget>[0]> = {}) {
+function budgetOf(changes: Partial<ConstructorParameters<typeof AlertBudget>[0]> = {}) {
   const log = keepingLog()
-  const budget = createAlertBudget({
+  const budget = new AlertBudget({
     settings: settings(),
     model: MODEL,
     saved: { threshold: MODEL_THRESHOLD },

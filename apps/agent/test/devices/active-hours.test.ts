@@ -1,6 +1,7 @@
 import fc from 'fast-check'
+import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
-import { hoursIn, noHours, noteHour } from '../../src/devices/device.js'
+import { HoursSchema, noHours, noteHour } from '../../src/devices/device.js'
 
 const HOUR = 3_600_000_000
 const DAY = 24 * HOUR
@@ -47,7 +48,7 @@ describe('an hour of the week', () => {
         for (const hour of isInOrder ? all.sort((a, b) => a - b) : all) {
           if (noteHour(hours, sunday + hour * HOUR) !== null) facts++
           days.add(Math.floor(hour / 24))
-          expect(hoursIn(structuredClone(hours))).toEqual(hours)
+          expect(v.parse(HoursSchema, structuredClone(hours))).toEqual(hours)
         }
         if (isInOrder) expect(facts).toBeLessThanOrEqual(Math.max(0, Math.ceil((days.size - 14) / 7)))
       }),
@@ -65,7 +66,7 @@ describe('an hour of the week', () => {
 
 it('an invalid value is refused', () => {
   const whole = used(3, [8]).hours
-  expect(hoursIn(whole)).toEqual(whole)
+  expect(v.is(HoursSchema, whole)).toBe(true)
   for (const changed of [
     { seen: 'f' },
     { seen: 'g'.repeat(42) },
@@ -73,6 +74,6 @@ it('an invalid value is refused', () => {
     { newAtDays: 9 },
     { day: 0.5 },
   ])
-    expect(hoursIn({ ...whole, ...changed })).toBeNull()
-  for (const value of [null, undefined, 'x', []]) expect(hoursIn(value)).toBeNull()
+    expect(v.is(HoursSchema, { ...whole, ...changed })).toBe(false)
+  for (const value of [null, undefined, 'x', []]) expect(v.is(HoursSchema, value)).toBe(false)
 })

@@ -2,11 +2,12 @@
 import type { FlowRecord } from '@oddflow/flows'
 import { parseNetwork } from '@oddflow/program'
 import fc from 'fast-check'
+import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import {
   type Contacts,
-  contactsIn,
+  ContactsSchema,
   noContacts,
   noteContact,
   SETTLED_MICROS,
@@ -276,7 +277,7 @@ describe('contacts', () => {
           // at once again it is known
           expect(noteContact(contacts, record, !flow.isFromDevice, LOCAL, isKept, () => undefined)).toBe(null)
         }
-        expect(contactsIn(JSON.parse(JSON.stringify(contacts)))).toEqual(contacts)
+        expect(v.parse(ContactsSchema, JSON.parse(JSON.stringify(contacts)))).toEqual(contacts)
       }),
       { numRuns: 50 },
     )
@@ -291,6 +292,6 @@ describe('contacts', () => {
       { ...whole, incoming: { ...whole.incoming, usual: ['1'] } },
       { ...whole, incoming: { ...whole.incoming, ofHour: 1 } },
     ])
-      expect(contactsIn(value)).toBe(null)
+      expect(v.is(ContactsSchema, value)).toBe(false)
   })
 })

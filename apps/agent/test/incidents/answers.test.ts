@@ -261,6 +261,15 @@ describe('"this is normal"', () => {
     expect(readdirSync(join(folder, 'answers'))).toEqual([])
   })
 
+  it('names the devices that an intruder contacted, and not the intruder', async () => {
+    const intruder = { key: '02:00:00:00:00:66', device: { mac: '02:00:00:00:00:66', address: peer } }
+    const { book, note } = await openBook({ incidents: [incidentOf(1, intruder)] })
+    book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'), null)
+    for (const row of unusual(17, 3)) note(1, row)
+    const { said } = await book.answer({ incident: id(1), answer: 'normal' })
+    expect(said[0]).toContain(`normal with ${camera.address} (tcp port 443)`)
+  })
+
   it('is made again of another model in force, or where its own is damaged, which goes on judging until then', async () => {
     const { book, note, folder } = await openBook()
     book.judging(deciderOf(models[0] as SavedModel, '0123456789abcdef'), null)

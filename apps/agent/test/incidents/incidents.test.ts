@@ -372,6 +372,35 @@ describe('an incident', () => {
     expect(reported.at(-1)?.incident.summary).toBe(`Camera (${flow.destination}) was contacted on 16 ports.`)
   })
 
+  it('of a device with several addresses does not list it as its own contact', () => {
+    const { book, note } = gathering()
+    const mac = '02:00:00:00:00:66'
+    const flow = { source: '192.0.2.66', destination: '192.0.2.10' }
+    note(0, fact('new-device', '', { device: { mac, address: flow.source }, peer: flow.destination, flow }))
+    // behind it, or of an address that it took
+    const scanned = { device: { mac, address: flow.destination }, peer: flow.source, peerKey: mac, flow }
+    note(1, fact('port-scan', '192.0.2.10 was contacted on 16 ports', scanned))
+    expect(book.all()[0]?.contacts.map(({ peer }) => peer)).toEqual([flow.destination])
+  })
+
+  it('of an attacked device goes on if that of its attacker is over', () => {
+    const { book, note, changes } = gathering()
+    const attacker = { mac: '02:00:00:00:00:66', address: '192.0.2.66' }
+    const attacked = { mac: '02:00:00:00:00:0a', address: '192.0.2.10' }
+    const flow = { source: attacker.address, destination: attacked.address }
+    note(0, fact('new-device', '', { device: attacker, flow: { source: attacker.address } }))
+    const flood = fact('request-flood', '192.0.2.10 was sent requests', { device: attacked })
+    const id = note(3000, flood)
+    expect(note(3590, flood)).toBe(id)
+    const scan = { device: attacked, peer: attacker.address, peerKey: attacker.mac, flow }
+    expect(note(3610, fact('port-scan', '192.0.2.10 was contacted on 16 ports', scan))).toBe(id)
+    expect(book.all().map(({ key, state }) => [key, state])).toEqual([
+      [attacker.mac, 'over'],
+      [attacked.mac, 'open'],
+    ])
+    expect(changes()).toEqual(['opened', 'opened', 'over', 'worse'])
+  })
+
   it('of an attacked device takes in the unusual flows of that attack, which are judged after the fact', () => {
     const attacker = { mac: '02:00:00:00:00:66', address: '192.0.2.66' }
     const attacked = { mac: '02:00:00:00:00:0a', address: '192.0.2.10', name: 'Camera' }
