@@ -24,10 +24,10 @@ import {
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { encodePeerNames, writePeerNames } from '../../apps/agent/src/devices/peer-names.js'
+import { PEER_NAMES } from '../../apps/agent/src/devices/peer-names.js'
 import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
-import { writeState, writeStateTwice } from '../../apps/agent/src/files/state-file.js'
-import { encodeAnswers } from '../../apps/agent/src/incidents/answer.js'
+import { writeState } from '../../apps/agent/src/files/state-file.js'
+import { ANSWERS } from '../../apps/agent/src/incidents/answer.js'
 import { encodePcap, type PcapFrame } from '../../packages/capture/src/index.js'
 import { createRng } from '../../packages/core/src/index.js'
 import { agent, agentMain, type Counters, expectSums, readEve } from './support/agent.js'
@@ -116,8 +116,8 @@ beforeAll(async () => {
   await writeState(nodeFileSystem, join(prepared, 'st/suppressions.json'), {
     rules: [{ name: 'temporary 0', port: 1, endsMicros: 4e15 }],
   })
-  await writeStateTwice(nodeFileSystem, join(prepared, 'st/answers.json'), encodeAnswers([]))
-  await writePeerNames(nodeFileSystem, join(prepared, 'st'), encodePeerNames([]))
+  await ANSWERS.writeTwice(nodeFileSystem, join(prepared, 'st'), { answers: [] })
+  await PEER_NAMES.write(nodeFileSystem, join(prepared, 'st'), { names: [] })
   rmSync(join(prepared, 'eve.json'))
   chmodSync(base, 0o755)
   const whole = newCase()

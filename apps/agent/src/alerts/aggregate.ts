@@ -4,8 +4,8 @@
  * rule become one kind, so they hide no other rule. Every alert is sent or counted once. Time is the packets'.
  */
 
-import { createHash } from 'node:crypto'
 import { type Alert, servicePort } from './alert.js'
+import { eventId } from './eve.js'
 
 interface AggregatorOptions {
   readonly windowMicros: number
@@ -15,51 +15,33 @@ interface AggregatorOptions {
   readonly emit: (alert: Alert) => void
 }
 
-class Kind {
-  count = 0
-  furthest: Alert | null = null
-  firstMicros = 0
-  lastMicros = 0
-  readonly peers = new Set<string>()
-  readonly services = new Set<string>()
-
-  constructor(
-    readonly device: string,
-    readonly isSingle: boolean,
-    readonly firstId: string,
-    public openedMicros: number,
-  ) {}
-
-  add(alert: Alert): void {
-    if (this.count++ === 0) this.firstMicros = alert.atMicros
-    this.lastMicros = Math.max(this.lastMicros, alert.atMicros)
-    if (this.furthest === null || isFurther(alert, this.furthest)) this.furthest = alert
-    if (this.peers.size < MAXIMUM_DISTINCT) this.peers.add(alert.peer)
-    if (this.services.size < MAXIMUM_DISTINCT) this.services.add(serviceKey(alert))
-  }
-
-  /** The alert that stands for those counted since the window opened; null where none was. */
-  summary(): Alert | null {
-    const { count, furthest, firstMicros, lastMicros, firstId } = this
-    if (furthest === null) return null
-    const id = createHash('sha256').update(`${firstId} ${furthest.id} ${count}`).digest('hex').slice(0, 32)
-    const [peers, services] = [this.peers.size, this.services.size]
-    return { ...furthest, id, folded: { count, firstMicros, lastMicros, peers, services, firstId } }
-  }
-
-  reopen(atMicros: number): void {
-    this.openedMicros = atMicros
-    this.count = 0
-    this.furthest = null
-    this.peers.clear()
-    this.services.clear()
-  }
+interface Kind {
+  readonly device: string
+  readonly isSingle: boolean
+  readonly firstId: string
+  openedMicros: number
+  /** Since then. */
+  count: number
+  furthest: Alert | null
+  firstMicros: number
+  lastMicros: number
+  readonly peers: Set<string>
+  readonly services: Set<string>
 }
+
+const nothingCounted = () => ({
+  count: 0,
+  furthest: null,
+  firstMicros: 0,
+  lastMicros: 0,
+  peers: new Set<string>(),
+  services: new Set<string>(),
+})
 
 /** Peers and services counted exactly up to this. */
 const MAXIMUM_DISTINCT = 256
 
-export function createAggregator(options: AggregatorOptions) {
+export function createAggregator({ windowMicros, kindsPerDevice, maximumKinds, emit }: AggregatorOptions) {
   /** In the order in which their windows opened: a reopened one goes to the end. */
   const kinds = new Map<string, Kind>()
   const kindsOf = new Map<string, number>()
@@ -70,43 +52,42 @@ export function createAggregator(options: AggregatorOptions) {
   const open = (key: string, alert: Alert, atMicros: number, isSingle: boolean): void => {
     const device = deviceKey(alert)
     if (isSingle) kindsOf.set(device, (kindsOf.get(device) ?? 0) + 1)
-    kinds.set(key, new Kind(device, isSingle, alert.id, Math.max(now, atMicros)))
-    options.emit(alert)
+    const openedMicros = Math.max(now, atMicros)
+    kinds.set(key, { device, isSingle, firstId: alert.id, openedMicros, ...nothingCounted() })
+    emit(alert)
   }
-  const summarise = (kind: Kind): void => {
-    const summary = kind.summary()
-    if (summary === null) return
-    summaries++
-    options.emit(summary)
+  const count = (kind: Kind, alert: Alert): void => {
+    folded++
+    if (kind.count++ === 0) kind.firstMicros = alert.atMicros
+    kind.lastMicros = Math.max(kind.lastMicros, alert.atMicros)
+    if (kind.furthest === null || isFurther(alert, kind.furthest)) kind.furthest = alert
+    if (kind.peers.size < MAXIMUM_DISTINCT) kind.peers.add(alert.peer)
+    if (kind.services.size < MAXIMUM_DISTINCT) kind.services.add(serviceKey(alert))
   }
-  const remove = (key: string, kind: Kind): void => {
+  /** Emits the alert that stands for those counted since the window opened, and opens it again if there are any. */
+  const close = (key: string, kind: Kind, isLast: boolean): void => {
+    const { furthest, firstId, device, isSingle, peers, services, ...of } = kind
     kinds.delete(key)
-    if (!kind.isSingle) return
-    const left = (kindsOf.get(kind.device) ?? 1) - 1
-    if (left === 0) kindsOf.delete(kind.device)
-    else kindsOf.set(kind.device, left)
-  }
-  const close = (key: string, kind: Kind): void => {
-    summarise(kind)
-    if (kind.count === 0) {
-      remove(key, kind)
-      return
+    if (furthest !== null) {
+      summaries++
+      const { count, firstMicros, lastMicros } = of
+      const id = eventId(`${firstId} ${furthest.id} ${count}`)
+      const counts = { count, firstMicros, lastMicros, peers: peers.size, services: services.size }
+      emit({ ...furthest, id, folded: { ...counts, firstId } })
+      if (!isLast) kinds.set(key, { ...kind, ...nothingCounted(), openedMicros: now })
     }
-    kind.reopen(now)
-    kinds.delete(key)
-    kinds.set(key, kind)
+    if (kinds.has(key) || !isSingle) return
+    const left = (kindsOf.get(device) ?? 1) - 1
+    if (left === 0) kindsOf.delete(device)
+    else kindsOf.set(device, left)
   }
   const advance = (nowMicros: number): void => {
     if (!(nowMicros > now)) return
     now = nowMicros
     for (const [key, kind] of kinds) {
-      if (kind.openedMicros + options.windowMicros > now) break
-      close(key, kind)
+      if (kind.openedMicros + windowMicros > now) break
+      close(key, kind, false)
     }
-  }
-  const count = (kind: Kind, alert: Alert): void => {
-    folded++
-    kind.add(alert)
   }
 
   return {
@@ -115,22 +96,17 @@ export function createAggregator(options: AggregatorOptions) {
       advance(atMicros)
       const device = deviceKey(alert)
       const key = `${device} ${alert.rule} ${alert.peer} ${serviceKey(alert)} ${alert.muted ?? ''}`
-      const same = kinds.get(key)
-      if (same !== undefined) {
-        count(same, alert)
-        return
+      const isFull = kinds.size >= maximumKinds
+      const isSingle = kinds.has(key) || (!isFull && (kindsOf.get(device) ?? 0) < kindsPerDevice)
+      let of = key
+      if (!isSingle) {
+        // a full table has one kind for all devices that are not in it
+        const many = `many ${alert.rule} ${alert.muted ?? ''}`
+        of = isFull && !kinds.has(`${device} ${many}`) ? many : `${device} ${many}`
       }
-      const isFull = kinds.size >= options.maximumKinds
-      if (!isFull && (kindsOf.get(device) ?? 0) < options.kindsPerDevice) {
-        open(key, alert, atMicros, true)
-        return
-      }
-      // a full table has one kind for all devices that are not in it
-      const many = `many ${alert.rule} ${alert.muted ?? ''}`
-      const manyKey = isFull && !kinds.has(`${device} ${many}`) ? many : `${device} ${many}`
-      const crowd = kinds.get(manyKey)
-      if (crowd === undefined) open(manyKey, alert, atMicros, false)
-      else count(crowd, alert)
+      const kind = kinds.get(of)
+      if (kind === undefined) open(of, alert, atMicros, isSingle)
+      else count(kind, alert)
     },
     advance,
     /** The clock was set: windows last as long as they would have. */
@@ -139,10 +115,7 @@ export function createAggregator(options: AggregatorOptions) {
       for (const kind of kinds.values()) kind.openedMicros += byMicros
     },
     flush(): void {
-      for (const [key, kind] of [...kinds]) {
-        summarise(kind)
-        remove(key, kind)
-      }
+      for (const [key, kind] of kinds) close(key, kind, true)
     },
     get folded(): number {
       return folded

@@ -1,16 +1,9 @@
 /** From a novel flow record to an alert in the log. */
 
-import { formatAddress } from '@oddflow/capture'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
-import {
-  isInNetwork,
-  isResponderDevice,
-  macText,
-  type Network,
-  type Rarity,
-  reportedBytes,
-} from '@oddflow/program'
+import { isInNetwork, isResponderDevice, type Network, type Rarity, reportedBytes } from '@oddflow/program'
 import type { FoldSettings } from '../config/settings.js'
+import { endOf } from '../devices/fact-sources.js'
 import type { PeerName } from '../devices/peer-names.js'
 import type { KeptEvidence } from '../evidence/evidence.js'
 import type { AnswerBook } from '../incidents/answers.js'
@@ -54,23 +47,18 @@ export function makeAlert(
   context: AlertContext,
 ): Alert {
   const { ipVersion, protocol, initiatorAddress, responderAddress } = record
-  const source = formatAddress(initiatorAddress, 0, ipVersion)
-  const destination = formatAddress(responderAddress, 0, ipVersion)
   const isResponder = verdict.isOfResponder ?? isResponderDevice(record, context.localNetworks)
+  const [own, other] = [endOf(record, isResponder), endOf(record, !isResponder)]
   const { initiator: initiatorBytes, responder: responderBytes } = reportedBytes(record)
   const model = verdict.model ?? ''
-  const mac = macText(isResponder ? record.responderMac : record.initiatorMac)
-  const peer = isResponder ? source : destination
   const peerWords = isResponder ? initiatorAddress : responderAddress
   const peerIsLocal = context.localNetworks.some((network) => isInNetwork(network, peerWords, ipVersion))
-  const peerMac = macText(isResponder ? record.initiatorMac : record.responderMac)
-  const address = isResponder ? destination : source
   const idText = isFactRule(verdict.rule) ? `${model} ${verdict.rule}` : model
   const flow = {
     protocol: protocolName(protocol),
-    source,
+    source: (isResponder ? other : own).address,
     sourcePort: record.initiatorPort,
-    destination,
+    destination: (isResponder ? own : other).address,
     destinationPort: record.responderPort,
     startMicros: record.startMicros,
     durationMicros: record.durationMicros,
@@ -90,9 +78,9 @@ export function makeAlert(
     captureIndex: record.captureIndex,
     flowFirstPacketNumber: record.flowFirstPacketNumber,
     vlan: record.vlan,
-    device: { mac, address, ...context.labelsOf?.(mac ?? address) },
-    peer,
-    peerKey: peerIsLocal ? (peerMac ?? peer) : null,
+    device: { mac: own.mac, address: own.address, ...context.labelsOf?.(own.key) },
+    peer: other.address,
+    peerKey: peerIsLocal ? other.key : null,
     flow,
     flowStartMicros: record.flowStartMicros,
     initiatorPackets: record.initiatorPackets,

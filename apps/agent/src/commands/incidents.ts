@@ -6,18 +6,11 @@ import { FormatError } from '@oddflow/core'
 import { jsonLine, printable, UsageError } from '@oddflow/program'
 import { eveTime } from '../alerts/eve.js'
 import { askAgent } from '../devices/control-socket.js'
-import { decodePeerNames, type PeerNames, peerNamesPathIn, withPeerNames } from '../devices/peer-names.js'
+import { PEER_NAMES, type PeerNames, withPeerNames } from '../devices/peer-names.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { lookAtState, lookAtTwice } from '../files/state-file.js'
-import {
-  type Answer,
-  answersPathIn,
-  decodeAnswers,
-  isMutingKind,
-  isStanding,
-  MAXIMUM_HOURS,
-} from '../incidents/answer.js'
-import { decodeIncidents, type Incident, pathIn } from '../incidents/incident.js'
+import { ANSWERS, type Answer, isMutingKind, isStanding, MAXIMUM_HOURS } from '../incidents/answer.js'
+import { INCIDENTS, type Incident } from '../incidents/incident.js'
 import { deviceText } from '../incidents/sentences.js'
 import { adviceOf } from '../page/kinds.js'
 import { type ListFormat, printList, type StateOptions, stateOf } from './state-of.js'
@@ -79,8 +72,9 @@ export async function showIncident(id: string, options: IncidentOptions): Promis
 
 /** The peer names that the agent has saved, if it looks for them. */
 async function peerNamesIn(state: string): Promise<PeerNames['of']> {
-  const kept = await lookAtState(nodeFileSystem, peerNamesPathIn(state), decodePeerNames)
-  if (kept.is === 'damaged') throw new FormatError('peer-names', `${peerNamesPathIn(state)}: ${kept.reason}`)
+  const path = PEER_NAMES.pathIn(state)
+  const kept = await lookAtState(nodeFileSystem, path, PEER_NAMES.decode)
+  if (kept.is === 'damaged') throw new FormatError('peer-names', `${path}: ${kept.reason}`)
   return (device, addresses) =>
     kept.is === 'none'
       ? []
@@ -117,8 +111,8 @@ async function oneIncident(state: string, id: string): Promise<Listed> {
 }
 
 async function knownIncidents(state: string): Promise<Listed[]> {
-  const incidents = await keptIn(pathIn(state), decodeIncidents)
-  const answers = (await keptIn(answersPathIn(state), decodeAnswers)).filter((each) =>
+  const incidents = await keptIn(INCIDENTS.pathIn(state), INCIDENTS.decode)
+  const answers = (await keptIn(ANSWERS.pathIn(state), ANSWERS.decode)).filter((each) =>
     isStanding(each, Date.now() * 1000),
   )
   /** Its own answer, or one that mutes its device and kind. */

@@ -5,7 +5,6 @@
  * beside the address. A DNS answer counts only after its query, and more than a server name. Kept for RETENTION_MICROS in
  * `peer-names.json`; every table is bounded, and the device with the most names gives up its oldest.
  */
-import { join } from 'node:path'
 import {
   type FrameBatch,
   formatAddress,
@@ -18,13 +17,7 @@ import {
 import { isInNetwork, macText, type Network } from '@oddflow/program'
 import * as v from 'valibot'
 import type { FileSystem } from '../files/file-system.js'
-import {
-  createKeeper,
-  defineState,
-  type Keeper,
-  readStateOrSetAside,
-  writeState,
-} from '../files/state-file.js'
+import { createKeeper, defineState, type Keeper } from '../files/state-file.js'
 import type { Incident } from '../incidents/incident.js'
 import type { Log } from '../log.js'
 
@@ -50,7 +43,7 @@ interface PeerNamesOptions {
   readonly isWatched: (device: string) => boolean
   readonly isKept: (device: string) => boolean
   /** null: names are in memory alone. */
-  readonly write: ((names: object) => Promise<void>) | null
+  readonly write: ((names: readonly KeptName[]) => Promise<void>) | null
   readonly log: Pick<Log, 'info' | 'warn'>
 }
 
@@ -94,8 +87,7 @@ export class PeerNames {
             ticksBetween: TICKS_BETWEEN,
             changes: () => this.#changes,
             savedChanges: this.#changes,
-            write: () =>
-              write(encodePeerNames([...this.#names.values()].flatMap((own) => [...own.values()]))),
+            write: () => write([...this.#names.values()].flatMap((own) => [...own.values()])),
             log,
           })
   }
@@ -331,25 +323,14 @@ const NameSchema = v.object({
   source: v.picklist(SOURCES),
   lastMicros: v.pipe(v.number(), v.safeInteger()),
 })
-const PEER_NAMES = defineState(
+export const PEER_NAMES = defineState(
   'peer-names',
   1,
-  v.object({ names: v.pipe(v.array(NameSchema), v.maxLength(MAXIMUM_NAMES)) }),
+  v.pipe(
+    v.object({ names: v.pipe(v.array(NameSchema), v.maxLength(MAXIMUM_NAMES)) }),
+    v.transform(({ names }) => names),
+  ),
 )
-
-export function encodePeerNames(names: readonly KeptName[]): object {
-  return PEER_NAMES.encode({ names })
-}
-
-/** Throws FormatError that names the field. */
-export function decodePeerNames(value: unknown): KeptName[] {
-  return PEER_NAMES.decode(value).names
-}
-
-/** Rejects with FileError. */
-export function writePeerNames(files: FileSystem, folder: string, names: object): Promise<void> {
-  return writeState(files, peerNamesPathIn(folder), names)
-}
 
 /** Where no agent runs. Rejects with FileError. */
 export async function forgetPeerNames(
@@ -358,11 +339,7 @@ export async function forgetPeerNames(
   devices: readonly string[],
   log: Pick<Log, 'warn'>,
 ): Promise<void> {
-  const known = (await readStateOrSetAside(files, peerNamesPathIn(folder), decodePeerNames, log)) ?? []
-  const left = known.filter(({ device }) => !devices.includes(device))
-  if (left.length < known.length) await writePeerNames(files, folder, encodePeerNames(left))
-}
-
-export function peerNamesPathIn(folder: string): string {
-  return join(folder, 'peer-names.json')
+  const known = (await PEER_NAMES.read(files, folder, log)) ?? []
+  const names = known.filter(({ device }) => !devices.includes(device))
+  if (names.length < known.length) await PEER_NAMES.write(files, folder, { names })
 }

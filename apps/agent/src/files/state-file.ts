@@ -5,7 +5,7 @@
  * Anything unusable in place of a state file (damaged, of a newer version, unreadable, a folder, a pipe, a link) is moved to `.damaged`
  * and reported. State that must not be lost has a copy (`writeStateTwice`).
  */
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { crc32, FormatError, OddFlowError } from '@oddflow/core'
 import { fileError } from '@oddflow/program'
 import * as v from 'valibot'
@@ -306,21 +306,37 @@ export function checkVersion(kind: string, expected: number, found: unknown): vo
   })
 }
 
-/** A kind of state file: `oddflow-NAME` of a version, and its other fields by a schema. */
+/** A kind of state file: `NAME.json`, `oddflow-NAME` of a version, and its other fields by a schema. */
 export function defineState<Schema extends v.GenericSchema>(name: string, version: number, schema: Schema) {
   const kind = `oddflow-${name}`
+  const pathIn = (folder: string): string => join(folder, `${name}.json`)
+  const encode = (fields: object): object => ({ kind, version, ...fields })
+  const decode = (value: unknown): v.InferOutput<Schema> => {
+    const head = (value ?? {}) as Record<string, unknown>
+    if (head.kind !== kind) throw new FormatError(name, `kind: expected ${kind}`, { field: 'kind' })
+    checkVersion(name, version, head.version)
+    const parsed = v.safeParse(schema, value, { abortEarly: true })
+    if (parsed.success) return parsed.output
+    const [issue] = parsed.issues
+    const field = v.getDotPath(issue) ?? 'fields'
+    throw new FormatError(name, `${field}: ${issue.message}`, { field })
+  }
   return {
-    encode: (fields: object): object => ({ kind, version, ...fields }),
+    pathIn,
+    encode,
     /** Throws FormatError that names the field. */
-    decode(value: unknown): v.InferOutput<Schema> {
-      const head = (value ?? {}) as Record<string, unknown>
-      if (head.kind !== kind) throw new FormatError(name, `kind: expected ${kind}`, { field: 'kind' })
-      checkVersion(name, version, head.version)
-      const parsed = v.safeParse(schema, value, { abortEarly: true })
-      if (parsed.success) return parsed.output
-      const [issue] = parsed.issues
-      const field = v.getDotPath(issue) ?? 'fields'
-      throw new FormatError(name, `${field}: ${issue.message}`, { field })
+    decode,
+    /** `writeState`, or with a copy `writeStateTwice`. */
+    write: (files: FileSystem, folder: string, fields: object): Promise<void> =>
+      writeState(files, pathIn(folder), encode(fields)),
+    writeTwice: (files: FileSystem, folder: string, fields: object): Promise<void> =>
+      writeStateTwice(files, pathIn(folder), encode(fields)),
+    /** `readStateOrSetAside`; `readTwice` with a warning of `loss` if file and copy are lost. */
+    read: (files: FileSystem, folder: string, log: Pick<Log, 'warn'>) =>
+      readStateOrSetAside(files, pathIn(folder), decode, log),
+    async readTwice(files: FileSystem, folder: string, loss: string, log: Pick<Log, 'warn'>) {
+      const path = pathIn(folder)
+      return valueOrWarn(await readTwice(files, path, decode), path, loss, log)
     },
   }
 }

@@ -1,5 +1,4 @@
 /** Answer: what a person said of an incident. Plain data, as the state folder keeps it and as commands show it. */
-import { join } from 'node:path'
 import * as v from 'valibot'
 import { defineState } from '../files/state-file.js'
 import { INCIDENT_KINDS } from '../page/kinds.js'
@@ -42,23 +41,18 @@ const AnswerSchema = v.object({
 
 export type Answer = v.InferOutput<typeof AnswerSchema>
 
-const ANSWERS = defineState(
+export const ANSWERS = defineState(
   'answers',
   1,
-  v.object({ answers: v.pipe(v.array(AnswerSchema), v.maxLength(MAXIMUM_ANSWERS)) }),
+  v.pipe(
+    v.object({ answers: v.pipe(v.array(AnswerSchema), v.maxLength(MAXIMUM_ANSWERS)) }),
+    v.transform(({ answers }) => answers),
+  ),
 )
 
-export function encodeAnswers(answers: readonly Answer[]): object {
-  return ANSWERS.encode({ answers: answers.map((answer) => ({ ...answer, ...encodeRows(answer) })) })
-}
-
-/** Throws FormatError that names the field. */
-export function decodeAnswers(value: unknown): Answer[] {
-  return ANSWERS.decode(value).answers
-}
-
-export function answersPathIn(folder: string): string {
-  return join(folder, 'answers.json')
+/** The fields of `ANSWERS`. */
+export function answersFields(answers: readonly Answer[]): object {
+  return { answers: answers.map((answer) => ({ ...answer, ...encodeRows(answer) })) }
 }
 
 /** Whether it mutes all incidents of its device and kind. */

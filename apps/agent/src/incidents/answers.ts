@@ -11,26 +11,17 @@ import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
 import type { Alert } from '../alerts/alert.js'
 import { eveTime } from '../alerts/eve.js'
 import type { FileSystem } from '../files/file-system.js'
-import {
-  createTurns,
-  type InTurn,
-  lookAt,
-  readTwice,
-  valueOrWarn,
-  writeOrRestore,
-  writeStateTwice,
-} from '../files/state-file.js'
+import { createTurns, type InTurn, lookAt, writeOrRestore } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import type { ModelManager } from '../models/model-manager.js'
 import { kindOfFact } from '../page/kinds.js'
 import type { Decider } from '../pipeline/counters.js'
 import {
   ANSWER_NAMES,
+  ANSWERS,
   type Answer,
   type AnswerName,
-  answersPathIn,
-  decodeAnswers,
-  encodeAnswers,
+  answersFields,
   isMutingKind,
   isStanding,
   MAXIMUM_ANSWERS,
@@ -217,7 +208,7 @@ export class AnswerBook {
     const { files, folder } = this.#options
     if (folder !== null) {
       const write = (answers: readonly Answer[]): Promise<void> =>
-        writeStateTwice(files, answersPathIn(folder), encodeAnswers(answers))
+        ANSWERS.writeTwice(files, folder, answersFields(answers))
       await writeOrRestore(write, next, this.#answers)
     }
     this.#answers = next
@@ -470,9 +461,7 @@ export async function readAnswers(
   folder: string,
   log: Pick<Log, 'warn'>,
 ): Promise<{ known: Answer[]; models: Map<string, SavedModel> }> {
-  const path = answersPathIn(folder)
-  const found = await readTwice(files, path, decodeAnswers)
-  const known = valueOrWarn(found, path, 'earlier answers are lost', log) ?? []
+  const known = (await ANSWERS.readTwice(files, folder, 'earlier answers are lost', log)) ?? []
   const models = new Map<string, SavedModel>()
   for (const { sha256 } of known.flatMap(({ models: own }) => own)) {
     const file = answerModelPath(folder, sha256)

@@ -12,9 +12,8 @@ import * as v from 'valibot'
 import { type Alert, servicePort } from '../alerts/alert.js'
 import { endOf, type FlowEnd, hashOf } from '../devices/fact-sources.js'
 import type { FileSystem } from '../files/file-system.js'
-import { defineState, readStateOrSetAside } from '../files/state-file.js'
-import type { Log } from '../log.js'
-import { MAXIMUM_CONTACTS, rowsPathIn } from './incident.js'
+import { defineState } from '../files/state-file.js'
+import { MAXIMUM_CONTACTS } from './incident.js'
 import { serviceText } from './sentences.js'
 
 export interface Contact {
@@ -151,8 +150,8 @@ export function createIncidentRows(known: ReadonlyMap<string, KeptRows> = new Ma
       const ids = new Set(incidents.map(({ id }) => id))
       for (const id of kept.keys()) if (!ids.has(id)) kept.delete(id)
     },
-    encode: (): object =>
-      INCIDENT_ROWS.encode({
+    write: (files: FileSystem, folder: string): Promise<void> =>
+      INCIDENT_ROWS.write(files, folder, {
         incidents: [...kept].map(([incident, of]) => ({ incident, ...encodeRows(of) })),
       }),
   }
@@ -190,24 +189,14 @@ export const KeptRowsEntries = {
   ),
 }
 
-const INCIDENT_ROWS = defineState(
+/** By incident. Without those of an earlier run, an answer that is about flows is refused. */
+export const INCIDENT_ROWS = defineState(
   'incident-rows',
   1,
-  v.object({
-    incidents: v.pipe(v.array(v.object({ incident: text, ...KeptRowsEntries })), v.maxLength(1000)),
-  }),
+  v.pipe(
+    v.object({
+      incidents: v.pipe(v.array(v.object({ incident: text, ...KeptRowsEntries })), v.maxLength(1000)),
+    }),
+    v.transform(({ incidents }) => new Map(incidents.map(({ incident, ...kept }) => [incident, kept]))),
+  ),
 )
-
-/** Throws FormatError that names the field. */
-export function decodeIncidentRows(value: unknown): Map<string, KeptRows> {
-  return new Map(INCIDENT_ROWS.decode(value).incidents.map(({ incident, ...kept }) => [incident, kept]))
-}
-
-/** Of the incidents of an earlier run; without them an answer that is about flows is refused. */
-export async function readIncidentRows(
-  files: FileSystem,
-  folder: string,
-  log: Pick<Log, 'warn'>,
-): Promise<ReadonlyMap<string, KeptRows>> {
-  return (await readStateOrSetAside(files, rowsPathIn(folder), decodeIncidentRows, log)) ?? new Map()
-}

@@ -5,21 +5,12 @@
  * with addresses and the name that a person or the device gives it.
  */
 
-import { join } from 'node:path'
 import { jsonLine } from '@oddflow/program'
 import * as v from 'valibot'
 import { eveAlert, eventHead, eventId, eveTime, type Signature } from '../alerts/eve.js'
 import type { PeerName } from '../devices/peer-names.js'
 import type { FileSystem } from '../files/file-system.js'
-import {
-  createKeeper,
-  defineState,
-  type Keeper,
-  readTwice,
-  valueOrWarn,
-  writeState,
-  writeStateTwice,
-} from '../files/state-file.js'
+import { createKeeper, defineState, type Keeper } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import { INCIDENT_KINDS } from '../page/kinds.js'
 import type { NoticeEvent } from '../web/alerts.js'
@@ -166,16 +157,14 @@ const IncidentsSchema = v.pipe(
   ),
 )
 
-const INCIDENTS = defineState('incidents', 1, v.object({ incidents: IncidentsSchema }))
-
-export function encodeIncidents(incidents: readonly Incident[]): object {
-  return INCIDENTS.encode({ incidents })
-}
-
-/** Throws FormatError that names the field. */
-export function decodeIncidents(value: unknown): Incident[] {
-  return INCIDENTS.decode(value).incidents
-}
+export const INCIDENTS = defineState(
+  'incidents',
+  1,
+  v.pipe(
+    v.object({ incidents: IncidentsSchema }),
+    v.transform(({ incidents }) => incidents),
+  ),
+)
 
 /** What happened to it, for outputs. */
 export type IncidentChange = 'opened' | 'worse' | 'over'
@@ -246,7 +235,7 @@ const TICKS_BETWEEN = 60
 
 export function createIncidentKeeper(
   book: Pick<IncidentBook, 'all' | 'changes' | 'reports'>,
-  rows: Pick<IncidentRows, 'keepOnly' | 'encode'>,
+  rows: Pick<IncidentRows, 'keepOnly' | 'write'>,
   files: FileSystem,
   folder: string,
   log: Pick<Log, 'info' | 'warn'>,
@@ -262,8 +251,8 @@ export function createIncidentKeeper(
       const { reports } = book
       const all = book.all()
       rows.keepOnly(all)
-      await writeState(files, rowsPathIn(folder), rows.encode())
-      await writeStateTwice(files, pathIn(folder), encodeIncidents(all))
+      await rows.write(files, folder)
+      await INCIDENTS.writeTwice(files, folder, { incidents: all })
       savedReports = reports
     },
   })
@@ -274,23 +263,4 @@ export function createIncidentKeeper(
       return keeper.isTroubled
     },
   }
-}
-
-/** Incidents of an earlier run; a damaged file is moved to `.damaged` and reported. Rejects as `readTwice` does. */
-export async function readIncidents(
-  files: FileSystem,
-  folder: string,
-  log: Pick<Log, 'warn'>,
-): Promise<Incident[]> {
-  const path = pathIn(folder)
-  const found = await readTwice(files, path, decodeIncidents)
-  return valueOrWarn(found, path, 'earlier incidents are lost', log) ?? []
-}
-
-export function pathIn(folder: string): string {
-  return join(folder, 'incidents.json')
-}
-
-export function rowsPathIn(folder: string): string {
-  return join(folder, 'incident-rows.json')
 }

@@ -8,13 +8,8 @@ import type { KnownDevices } from '../devices/device-table.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import { openKeptPackets } from '../evidence/evidence.js'
 import { AnswerBook, readAnswers } from '../incidents/answers.js'
-import {
-  createIncidentKeeper,
-  type Incident,
-  type IncidentChange,
-  readIncidents,
-} from '../incidents/incident.js'
-import { createIncidentRows, type IncidentRows, readIncidentRows } from '../incidents/incident-rows.js'
+import { createIncidentKeeper, INCIDENTS, type Incident, type IncidentChange } from '../incidents/incident.js'
+import { createIncidentRows, INCIDENT_ROWS, type IncidentRows } from '../incidents/incident-rows.js'
 import { IncidentBook } from '../incidents/incidents.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import { acceptInChild } from '../training/train-in-child.js'
@@ -106,6 +101,8 @@ export async function openAlerting(options: AlertingOptions) {
   }
 }
 
+const LOST_INCIDENTS = 'earlier incidents are lost'
+
 /** What gathers alerts into incidents, and what saves them; null where devices or a state folder are not kept. */
 async function openIncidents(
   { settings, environment, answers, rows, models, explain }: AlertingOptions,
@@ -115,7 +112,7 @@ async function openIncidents(
   const { devices, state, localNetworks } = settings
   if (devices === null) return { incidents: null, keeper: null }
   const incidents = new IncidentBook({
-    known: state === null ? [] : await readIncidents(files, state, faults),
+    known: (state === null ? null : await INCIDENTS.readTwice(files, state, LOST_INCIDENTS, faults)) ?? [],
     explain,
     rows,
     ...(models === null
@@ -141,7 +138,9 @@ export async function openAnswers(
   incidents: () => readonly Incident[],
 ): Promise<{ answers: AnswerBook; rows: IncidentRows }> {
   const isKept = devices !== null && state !== null
-  const rows = createIncidentRows(isKept ? await readIncidentRows(files, state, faults) : new Map())
+  const rows = createIncidentRows(
+    (isKept ? await INCIDENT_ROWS.read(files, state, faults) : null) ?? new Map(),
+  )
   const kept = isKept ? await readAnswers(files, state, faults) : { known: [], models: new Map() }
   const answers = new AnswerBook({
     ...kept,

@@ -15,9 +15,8 @@ import {
   writeKnownDevices,
 } from '../devices/device-table.js'
 import { DeviceWatch } from '../devices/device-watch.js'
-import { decodePeerNames, PeerNames, peerNamesPathIn, writePeerNames } from '../devices/peer-names.js'
+import { PEER_NAMES, PeerNames } from '../devices/peer-names.js'
 import type { VendorSeeker } from '../devices/vendors.js'
-import { readStateOrSetAside } from '../files/state-file.js'
 import type { AnswerBook } from '../incidents/answers.js'
 import type { IncidentBook } from '../incidents/incidents.js'
 import { deviceText, spanText } from '../incidents/sentences.js'
@@ -42,14 +41,13 @@ export async function openPeerNames(
   stateOf: (device: string) => DeviceState | undefined,
 ): Promise<PeerNames | null> {
   if (peerNames === null) return null
-  const known =
-    state === null ? null : await readStateOrSetAside(files, peerNamesPathIn(state), decodePeerNames, faults)
+  const known = state === null ? null : await PEER_NAMES.read(files, state, faults)
   return new PeerNames({
     known: known ?? [],
     localNetworks,
     isWatched: (device) => stateOf(device) === 'watching',
     isKept: (device) => ['watching', 'paused'].includes(stateOf(device) ?? ''),
-    write: state === null ? null : (names) => writePeerNames(files, state, names),
+    write: state === null ? null : (names) => PEER_NAMES.write(files, state, { names }),
     log,
   })
 }

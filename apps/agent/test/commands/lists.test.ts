@@ -14,9 +14,8 @@ import { openControlSocket } from '../../src/devices/control-socket.js'
 import { createDevice, type Device, toldOf } from '../../src/devices/device.js'
 import { DeviceTable, writeKnownDevices } from '../../src/devices/device-table.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
-import { writeStateTwice } from '../../src/files/state-file.js'
-import { type Answer, answersPathIn, encodeAnswers } from '../../src/incidents/answer.js'
-import { emptyIncident, encodeIncidents, type Incident, pathIn } from '../../src/incidents/incident.js'
+import { ANSWERS, type Answer, answersFields } from '../../src/incidents/answer.js'
+import { emptyIncident, INCIDENTS, type Incident } from '../../src/incidents/incident.js'
 import { scopeFileName } from '../../src/models/model-scopes.js'
 import { ModelStore } from '../../src/models/model-store.js'
 import type { ScopeReport } from '../../src/models/progress.js'
@@ -307,8 +306,8 @@ it('incidents list shows the answer that holds for each: its own, or one that mu
     { ...answered(forgotten, 'normal', null), beginMicros: now + 1 },
   ]
   const of = `${key} (192.168.0.1)`
-  await writeStateTwice(nodeFileSystem, pathIn(state), encodeIncidents(incidents))
-  await writeStateTwice(nodeFileSystem, answersPathIn(state), encodeAnswers(answers))
+  await INCIDENTS.writeTwice(nodeFileSystem, state, { incidents })
+  await ANSWERS.writeTwice(nodeFileSystem, state, answersFields(answers))
   await listIncidents({ state, format: 'text' })
   expect(said.split('\n').map((line) => line.trim().split(/ {2,}/).slice(5))).toEqual([
     ['device', 'answer', 'summary'],

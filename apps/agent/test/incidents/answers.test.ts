@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createPacketDecoder, parseIpv4 } from '@oddflow/capture'
 import { createRng, FormatError, packetView } from '@oddflow/core'
@@ -15,13 +15,13 @@ import {
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { nodeFileSystem } from '../../src/files/file-system.js'
-import { ANSWER_NAMES, type Answer, answersPathIn, decodeAnswers } from '../../src/incidents/answer.js'
+import { ANSWER_NAMES, ANSWERS, type Answer } from '../../src/incidents/answer.js'
 import { AnswerBook, readAnswers } from '../../src/incidents/answers.js'
 import type { Incident } from '../../src/incidents/incident.js'
 import {
   addressPair,
   createIncidentRows,
-  decodeIncidentRows,
+  INCIDENT_ROWS,
   type KeptRows,
   MAXIMUM_ROWS,
 } from '../../src/incidents/incident-rows.js'
@@ -473,7 +473,7 @@ describe('rows of an attack', () => {
 })
 
 describe('rows of incidents', () => {
-  it('are a bounded sample over the whole incident, and the oldest go where there are too many', () => {
+  it('are a bounded sample over the whole incident, and the oldest go where there are too many', async () => {
     const rows = createIncidentRows()
     for (let i = 0; i < 1000; i++)
       rows.note(id(1), sampleAlert({ peer: `192.0.2.${i % 100}`, row: Float64Array.of(i) }))
@@ -489,7 +489,9 @@ describe('rows of incidents', () => {
       for (let i = 0; i < 32; i++) rows.note(id(n), sampleAlert({ row: new Float64Array(100) }))
     expect(rows.of(id(1)).rows).toEqual([])
     expect(rows.of(id(199)).rows).toHaveLength(32)
-    expect(JSON.stringify(rows.encode()).length).toBeLessThan(500_000)
+    const folder = temporaryFolder()
+    await rows.write(nodeFileSystem, folder)
+    expect(statSync(INCIDENT_ROWS.pathIn(folder)).size).toBeLessThan(500_000)
   })
 
   it('of a scan leave room for a peer that comes later', () => {
@@ -508,20 +510,23 @@ describe('rows of incidents', () => {
     expect(rows.of(id(1)).contacts).toEqual(contacts)
   })
 
-  it('survive being kept to the last bit', () => {
-    fc.assert(
-      fc.property(
+  it('survive being kept to the last bit', async () => {
+    const folder = temporaryFolder()
+    await fc.assert(
+      fc.asyncProperty(
         fc.array(
           fc.array(fc.double({ noNaN: true, noDefaultInfinity: true }), { minLength: 3, maxLength: 3 }),
           {
             maxLength: 40,
           },
         ),
-        (numbers) => {
+        async (numbers) => {
           const rows = createIncidentRows()
           for (const row of numbers) rows.note(id(1), sampleAlert({ row: Float64Array.from(row) }))
-          const read = decodeIncidentRows(JSON.parse(JSON.stringify(rows.encode())))
-          const again = createIncidentRows(read)
+          await rows.write(nodeFileSystem, folder)
+          const again = createIncidentRows(
+            (await INCIDENT_ROWS.read(nodeFileSystem, folder, keepingLog())) ?? new Map(),
+          )
           expect(again.of(id(1))).toEqual(rows.of(id(1)) satisfies KeptRows)
         },
       ),
@@ -534,7 +539,11 @@ it('a file of answers that is none is refused with FormatError, whatever it hold
   fc.assert(
     fc.property(fc.jsonValue(), (answers) => {
       try {
-        for (const each of decodeAnswers({ kind: 'oddflow-answers', version: 1, answers }) satisfies Answer[])
+        for (const each of ANSWERS.decode({
+          kind: 'oddflow-answers',
+          version: 1,
+          answers,
+        }) satisfies Answer[])
           expect(ANSWER_NAMES).toContain(each.answer)
       } catch (error) {
         expect(error).toBeInstanceOf(FormatError)
@@ -542,6 +551,6 @@ it('a file of answers that is none is refused with FormatError, whatever it hold
     }),
     { numRuns: sampleCount(200) },
   )
-  expect(() => decodeAnswers(null)).toThrow(FormatError)
-  expect(answersPathIn('/state')).toBe('/state/answers.json')
+  expect(() => ANSWERS.decode(null)).toThrow(FormatError)
+  expect(ANSWERS.pathIn('/state')).toBe('/state/answers.json')
 })

@@ -6,15 +6,12 @@ import type { Alert } from '../../src/alerts/alert.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import {
   createIncidentKeeper,
-  decodeIncidents,
   encodeIncidentEvent,
-  encodeIncidents,
+  INCIDENTS,
   type Incident,
   type IncidentChange,
   MAXIMUM_ACTIVE,
   MAXIMUM_OVER,
-  pathIn,
-  readIncidents,
 } from '../../src/incidents/incident.js'
 import { createIncidentRows, type KeptRows, pairOf } from '../../src/incidents/incident-rows.js'
 import { IncidentBook } from '../../src/incidents/incidents.js'
@@ -80,7 +77,7 @@ it('facts of every kind of a device with a long name are kept so that they can b
   expect(incident.facts).toHaveLength(rules.length)
   expect(incident.summary).toMatch(/^\u{1f4f7}+ \(2001:.*\.$/u)
   expect(incident.summary.split('had to do')).toHaveLength(4)
-  expect(decodeIncidents(encodeIncidents(book.all()))).toEqual(book.all())
+  expect(INCIDENTS.decode(INCIDENTS.encode({ incidents: book.all() }))).toEqual(book.all())
 })
 
 describe('evidence', () => {
@@ -555,8 +552,8 @@ describe('an incident', () => {
               peer: `198.51.100.${peer}`,
             })
           }
-          const kept = JSON.parse(JSON.stringify(encodeIncidents(book.all())))
-          expect(decodeIncidents(kept)).toEqual(book.all())
+          const kept = JSON.parse(JSON.stringify(INCIDENTS.encode({ incidents: book.all() })))
+          expect(INCIDENTS.decode(kept)).toEqual(book.all())
         },
       ),
       { numRuns: sampleCount(300) },
@@ -567,6 +564,8 @@ describe('an incident', () => {
 describe('incidents in the state folder', () => {
   const warnings: string[] = []
   const log = { info: () => undefined, warn: (text: string) => warnings.push(text) }
+  const readIncidents = async (folder: string) =>
+    (await INCIDENTS.readTwice(nodeFileSystem, folder, 'earlier incidents are lost', log)) ?? []
 
   it('go on after a restart with their ids, and are not reported as new', async () => {
     const folder = temporaryFolder()
@@ -575,7 +574,7 @@ describe('incidents in the state folder', () => {
     const other = before.note(1, { device: { mac: null, address: '192.0.2.200' } })
     const keeper = createIncidentKeeper(before.book, before.rows, nodeFileSystem, folder, log)
     await keeper.save()
-    const after = gathering(await readIncidents(nodeFileSystem, folder, log))
+    const after = gathering(await readIncidents(folder))
     expect(after.note(2)).toBe(id)
     expect(after.note(3, { device: { mac: null, address: '192.0.2.200' } })).toBe(other)
     expect(after.changes()).toEqual([])
@@ -589,9 +588,9 @@ describe('incidents in the state folder', () => {
     note(0, fact('new-device', ''))
     await createIncidentKeeper(book, createIncidentRows(), nodeFileSystem, folder, log).save()
     const { writeFileSync } = await import('node:fs')
-    writeFileSync(pathIn(folder), '{"kind":"oddflow-incidents","version":1,"incidents":[{}]}')
+    writeFileSync(INCIDENTS.pathIn(folder), '{"kind":"oddflow-incidents","version":1,"incidents":[{}]}')
     warnings.length = 0
-    expect(await readIncidents(nodeFileSystem, folder, log)).toEqual(book.all())
+    expect(await readIncidents(folder)).toEqual(book.all())
     expect(warnings).toHaveLength(1)
     expect(warnings[0]).toContain('its copy is used')
   })
@@ -601,7 +600,7 @@ describe('incidents in the state folder', () => {
     note(0, fact('new-device', ''))
     const [whole] = book.all() as [Incident]
     const decode = (...incidents: object[]) =>
-      decodeIncidents({ kind: 'oddflow-incidents', version: 1, incidents })
+      INCIDENTS.decode({ kind: 'oddflow-incidents', version: 1, incidents })
     const more = (count: number, changes: (i: number) => object) =>
       Array.from({ length: count }, (_, i) => ({
         ...whole,

@@ -4,16 +4,13 @@ import { parseNetwork } from '@oddflow/program'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  decodePeerNames,
   forgetPeerNames,
   MAXIMUM_NAMES,
+  PEER_NAMES,
   PeerNames,
-  peerNamesPathIn,
   withNames,
-  writePeerNames,
 } from '../../src/devices/peer-names.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
-import { readStateOrSetAside } from '../../src/files/state-file.js'
 import { temporaryFolder } from '../support/folder.js'
 import { keepingLog } from '../support/keeping-log.js'
 
@@ -231,7 +228,7 @@ describe('names of peers', () => {
     names.tick()
     await names.save()
     expect(names.size).toBe(0)
-    expect(written.map((value) => decodePeerNames(value))).toEqual([[]])
+    expect(written).toEqual([[]])
   })
 
   it('are kept for seven days after they were last seen, whichever way the clock is set', () => {
@@ -292,45 +289,45 @@ describe('names of peers', () => {
 describe('the file of names', () => {
   it('is written with what is new, and read back as it was', async () => {
     const folder = temporaryFolder()
-    const { names, see } = open({ write: (value) => writePeerNames(nodeFileSystem, folder, value) })
+    const { names, see } = open({
+      write: (known) => PEER_NAMES.write(nodeFileSystem, folder, { names: known }),
+    })
     see(...lookup('a.example', '203.0.113.5'))
     await names.save()
     const log = keepingLog()
-    const known = await readStateOrSetAside(nodeFileSystem, peerNamesPathIn(folder), decodePeerNames, log)
+    const known = await PEER_NAMES.read(nodeFileSystem, folder, log)
     expect(known).toEqual([
       { device: camera, address: '203.0.113.5', name: 'a.example', source: 'dns', lastMicros: now },
     ])
     expect(open({ known: known ?? [] }).nameOf('203.0.113.5')).toBe('a.example')
     await forgetPeerNames(nodeFileSystem, folder, ['02:00:00:00:00:02'], log)
-    expect(await nodeFileSystem.read(peerNamesPathIn(folder))).not.toBeNull()
+    expect(await nodeFileSystem.read(PEER_NAMES.pathIn(folder))).not.toBeNull()
     await forgetPeerNames(nodeFileSystem, folder, [camera], log)
-    expect(await readStateOrSetAside(nodeFileSystem, peerNamesPathIn(folder), decodePeerNames, log)).toEqual(
-      [],
-    )
-    await nodeFileSystem.remove(peerNamesPathIn(folder))
+    expect(await PEER_NAMES.read(nodeFileSystem, folder, log)).toEqual([])
+    await nodeFileSystem.remove(PEER_NAMES.pathIn(folder))
     await names.save()
     // nothing has changed since
-    expect(await nodeFileSystem.read(peerNamesPathIn(folder))).toBeNull()
+    expect(await nodeFileSystem.read(PEER_NAMES.pathIn(folder))).toBeNull()
   })
 
   it('that holds anything else is refused with FormatError', () => {
     const whole = { kind: 'oddflow-peer-names', version: 1, names: [] as object[] }
     const one = { device: camera, address: '203.0.113.5', name: 'a.example', source: 'dns', lastMicros: now }
-    expect(decodePeerNames({ ...whole, names: [one] })).toEqual([one])
+    expect(PEER_NAMES.decode({ ...whole, names: [one] })).toEqual([one])
     for (const value of [
       null,
       {},
       { ...whole, version: 2 },
       { ...whole, names: new Array(MAXIMUM_NAMES + 1).fill(one) },
     ])
-      expect(() => decodePeerNames(value)).toThrow(FormatError)
+      expect(() => PEER_NAMES.decode(value)).toThrow(FormatError)
     for (const changed of [
       { name: 'a\u001b[31m.example' },
       { name: '8.8.8.8' },
       { source: 'mdns' },
       { lastMicros: 0.5 },
     ])
-      expect(() => decodePeerNames({ ...whole, names: [{ ...one, ...changed }] })).toThrow(FormatError)
+      expect(() => PEER_NAMES.decode({ ...whole, names: [{ ...one, ...changed }] })).toThrow(FormatError)
   })
 })
 
