@@ -123,7 +123,7 @@ beforeAll(async () => {
   const whole = newCase()
   expectEnded(await run(whole, LAST))
   wholeAlerts = heard(whole).scored
-}, 60_000)
+}, 300_000)
 
 /** Files of the state folder, by what stands for them below. */
 function pathOf(name: string, folder: string): string {

@@ -6,7 +6,6 @@
  * so an attack cannot make itself normal. Flows of one packet have no score and are outside the budget.
  */
 
-import { join } from 'node:path'
 import { DataError } from '@oddflow/core'
 import {
   type BudgetThreshold,
@@ -18,16 +17,12 @@ import {
 import type { FlowRecord } from '@oddflow/flows'
 import { deviceKeyOf, type Network, type Rarity, scoreRarity } from '@oddflow/program'
 import type { BudgetSettings } from '../config/settings.js'
-import type { FileSystem } from '../files/file-system.js'
-import { readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import type { Metric } from '../pipeline/environment.js'
 import {
   type Calibration,
   type Calibrator,
   createCalibrator,
-  decodeCalibration,
-  encodeCalibration,
   MAXIMUM_DEVICES,
   MICROS_PER_DAY,
 } from './calibration.js'
@@ -146,9 +141,11 @@ export class AlertBudget implements Thresholds {
   readonly #devices = new Set<string>()
 
   constructor(options: AlertBudgetOptions) {
-    const { settings, given, kept } = options
+    const { settings, model, given } = options
+    // scores of another model mean nothing
+    const kept = options.kept?.model === model ? options.kept : null
     this.#options = options
-    this.#calibrator = given === null ? createCalibrator(options.model, kept) : null
+    this.#calibrator = given === null ? createCalibrator(model, kept) : null
     const [flows, watchedMicros] = [given?.scores.count ?? 0, given?.watchedMicros ?? 0]
     this.#calibrated = this.#calibrator ?? { flows, watchedMicros }
     this.#scores = given?.scores ?? null
@@ -292,29 +289,6 @@ function rarityAmong({ count, lowest }: TailScores, score: number): Rarity {
   }
   const asLow = low === lowest.length ? count : low
   return { atMost: (1 + asLow) / (count + 1), flows: count }
-}
-
-/** What an agent that calibrates itself has kept for this model; null where there is none, or none that can be used. */
-export async function readKeptCalibration(
-  files: FileSystem,
-  folder: string,
-  model: string,
-  log: Pick<Log, 'warn'>,
-): Promise<Calibration | null> {
-  const kept = await readStateOrSetAside(files, pathIn(folder), decodeCalibration, log)
-  return kept?.model === model ? kept : null
-}
-
-export async function writeKeptCalibration(
-  files: FileSystem,
-  folder: string,
-  calibration: Calibration,
-): Promise<void> {
-  await writeState(files, pathIn(folder), encodeCalibration(calibration))
-}
-
-function pathIn(folder: string): string {
-  return join(folder, 'calibration.json')
 }
 
 /** Incidents a day, which a budget of false alerts is held against: people read incidents, not flow alerts. */

@@ -61,7 +61,7 @@ export function createCalibrator(model: string, earlier: Calibration | null = nu
 }
 
 const whole = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
-const CALIBRATION = defineState(
+export const CALIBRATION = defineState(
   'calibration',
   1,
   v.pipe(
@@ -83,32 +83,30 @@ const CALIBRATION = defineState(
       ),
       ['devices'],
     ),
+    v.transform(({ flows, devices, lowestScores, ...others }): Calibration => {
+      const scores = { count: flows, lowest: Float64Array.from(lowestScores) }
+      try {
+        createTailScoreCollector(undefined, scores)
+      } catch (error) {
+        if (!(error instanceof ArgumentError)) throw error
+        throw new FormatError('calibration', `lowestScores: ${error.detail}`, { field: 'lowestScores' })
+      }
+      return { ...others, scores, flowsByDevice: new Map(devices) }
+    }),
   ),
 )
 
-export function encodeCalibration(calibration: Calibration): object {
+/** The fields of `CALIBRATION`. */
+export function calibrationFields(calibration: Calibration): object {
   const { model, scores, watchedMicros, flowsByDevice, onePacketNovel } = calibration
-  return CALIBRATION.encode({
+  return {
     model,
     flows: scores.count,
     watchedMicros,
     onePacketNovel,
     devices: [...flowsByDevice],
     lowestScores: [...scores.lowest],
-  })
-}
-
-/** Throws FormatError that names the field. */
-export function decodeCalibration(value: unknown): Calibration {
-  const { flows, devices, lowestScores, ...others } = CALIBRATION.decode(value)
-  const scores = { count: flows, lowest: Float64Array.from(lowestScores) }
-  try {
-    createTailScoreCollector(undefined, scores)
-  } catch (error) {
-    if (!(error instanceof ArgumentError)) throw error
-    throw new FormatError('calibration', `lowestScores: ${error.detail}`, { field: 'lowestScores' })
   }
-  return { ...others, scores, flowsByDevice: new Map(devices) }
 }
 
 /** Calibration files: what `oddflow-agent calibrate` writes and `run` reads. */
@@ -120,7 +118,7 @@ const MAXIMUM_BYTES = 4 * 1_048_576
 export function readCalibrationFile(path: string, model: string): Calibration {
   const bytes = readFileBounded(path, { maximumBytes: MAXIMUM_BYTES, onlyRegular: true })
   try {
-    const calibration = decodeCalibration(parseJson(bytes))
+    const calibration = CALIBRATION.decode(parseJson(bytes))
     if (calibration.model === model) return calibration
     throw new FormatError(
       'calibration',
@@ -134,7 +132,7 @@ export function readCalibrationFile(path: string, model: string): Calibration {
 
 /** Throws FileError. */
 export function writeCalibrationFile(path: string, calibration: Calibration): void {
-  writeFileWhole(path, `${jsonLine(encodeCalibration(calibration))}\n`)
+  writeFileWhole(path, `${jsonLine(CALIBRATION.encode(calibrationFields(calibration)))}\n`)
 }
 
 function parseJson(bytes: Uint8Array): unknown {

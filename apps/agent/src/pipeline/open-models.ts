@@ -6,8 +6,8 @@ import { inFile, type ModelFile, readModelFile, readPublicKey, UsageError } from
 import type { AlertPipeline } from '../alerts/alert-pipeline.js'
 import { type AlertExplainer, createAlertExplainer } from '../alerts/eve.js'
 import { createSuppression } from '../alerts/suppress.js'
-import { AlertBudget, readKeptCalibration, writeKeptCalibration } from '../budget/alert-budget.js'
-import { readCalibrationFile } from '../budget/calibration.js'
+import { AlertBudget } from '../budget/alert-budget.js'
+import { CALIBRATION, calibrationFields, readCalibrationFile } from '../budget/calibration.js'
 import { modelThresholds, ownThresholds, type Thresholds } from '../budget/thresholds.js'
 import type { FeatureSettings, ModelsSettings, Settings } from '../config/settings.js'
 import type { KnownDevices } from '../devices/device-table.js'
@@ -43,7 +43,7 @@ export async function openThresholds(
     }
   }
   if (state === null) return new AlertBudget({ ...common, given: null, kept: null, save: null })
-  const kept = await readKeptCalibration(files, state, model, faults)
+  const kept = await CALIBRATION.read(files, state, faults)
   let isTroubled = false
   return new AlertBudget({
     ...common,
@@ -51,7 +51,7 @@ export async function openThresholds(
     kept,
     async save(calibration) {
       try {
-        await writeKeptCalibration(files, state, calibration)
+        await CALIBRATION.write(files, state, calibrationFields(calibration))
         isTroubled = false
       } catch (error) {
         if (!isTroubled) log.warn(`${(error as Error).message}; the calibration is not kept`)

@@ -4,8 +4,14 @@ import { createRng, DataError } from '@oddflow/core'
 import { calibrateThreshold } from '@oddflow/detectors'
 import { parseNetwork } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
-import { AlertBudget, readKeptCalibration, writeKeptCalibration } from '../../src/budget/alert-budget.js'
-import { type Calibration, createCalibrator, MICROS_PER_DAY } from '../../src/budget/calibration.js'
+import { AlertBudget } from '../../src/budget/alert-budget.js'
+import {
+  CALIBRATION,
+  type Calibration,
+  calibrationFields,
+  createCalibrator,
+  MICROS_PER_DAY,
+} from '../../src/budget/calibration.js'
 import { budgetThresholds } from '../../src/budget/thresholds.js'
 import type { BudgetSettings } from '../../src/config/settings.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
@@ -202,19 +208,21 @@ describe('an agent without one', () => {
   })
 
   it('keeps what it has calibrated for the next run', async () => {
-    const save = (calibration: Calibration) => writeKeptCalibration(nodeFileSystem, folder, calibration)
+    const save = (calibration: Calibration) =>
+      CALIBRATION.write(nodeFileSystem, folder, calibrationFields(calibration))
     const first = budgetOf({ save })
     feed(first.budget, 0, 20, 100)
     await first.budget.close()
-    const kept = await readKeptCalibration(nodeFileSystem, folder, MODEL, keepingLog())
+    const kept = await CALIBRATION.read(nodeFileSystem, folder, keepingLog())
     expect(kept?.scores.count).toBe(2000)
-    expect(await readKeptCalibration(nodeFileSystem, folder, 'f'.repeat(16), keepingLog())).toBeNull()
+    const other = budgetOf({ kept: kept === null ? null : { ...kept, model: 'f'.repeat(16) } })
+    expect(other.budget.report()?.calibration.flows).toBe(0)
     const second = budgetOf({ kept, save })
     feed(second.budget, 100, 5, 100)
     expect(second.budget.report()).toMatchObject({ state: 'kept' })
     await second.budget.close()
     // a third starts with the thresholds
-    const third = budgetOf({ kept: await readKeptCalibration(nodeFileSystem, folder, MODEL, keepingLog()) })
+    const third = budgetOf({ kept: await CALIBRATION.read(nodeFileSystem, folder, keepingLog()) })
     expect(third.budget.report()?.threshold).toEqual(second.budget.report()?.threshold)
   })
 })

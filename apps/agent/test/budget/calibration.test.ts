@@ -2,13 +2,17 @@ import { FormatError } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
+  CALIBRATION,
+  type Calibrator,
+  calibrationFields,
   createCalibrator,
-  decodeCalibration,
-  encodeCalibration,
   MAXIMUM_DEVICES,
 } from '../../src/budget/calibration.js'
 
 const MODEL = '0123456789abcdef'
+
+const encoded = (calibrator: Calibrator): string =>
+  JSON.stringify(CALIBRATION.encode(calibrationFields(calibrator.snapshot())))
 
 describe('a calibration', () => {
   it('comes back from JSON as it was, and goes on from there', () => {
@@ -27,12 +31,11 @@ describe('a calibration', () => {
         feed(whole, first)
         feed(whole, second)
         feed(before, first)
-        const kept = decodeCalibration(JSON.parse(JSON.stringify(encodeCalibration(before.snapshot()))))
+        const kept = CALIBRATION.decode(JSON.parse(encoded(before)))
         const after = createCalibrator(MODEL, kept)
         feed(after, second)
         // JSON has one zero
-        const plain = (c: typeof whole) => JSON.stringify(encodeCalibration(c.snapshot()))
-        expect(plain(after)).toBe(plain(whole))
+        expect(encoded(after)).toBe(encoded(whole))
       }),
     )
   })
@@ -74,9 +77,9 @@ describe('a calibration', () => {
       devices: [['a', 2]],
       lowestScores: [1, 2],
     }
-    expect(decodeCalibration(good).scores.count).toBe(2)
+    expect(CALIBRATION.decode(good).scores.count).toBe(2)
     const bad = changes === null ? null : field === 'kind' ? { ...good, kind: 'x' } : { ...good, ...changes }
-    expect(() => decodeCalibration(bad)).toThrow(FormatError)
-    expect(() => decodeCalibration(bad)).toThrow(new RegExp(`^calibration: ${field}[.\\d]*: `))
+    expect(() => CALIBRATION.decode(bad)).toThrow(FormatError)
+    expect(() => CALIBRATION.decode(bad)).toThrow(new RegExp(`^calibration: ${field}[.\\d]*: `))
   })
 })

@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import type { Notice } from '../../src/alerts/eve.js'
 import { readTemporaryRules } from '../../src/alerts/suppress.js'
-import { readKeptCalibration } from '../../src/budget/alert-budget.js'
+import { CALIBRATION } from '../../src/budget/calibration.js'
 import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import { createDevice, type Device } from '../../src/devices/device.js'
 import { lookAtKnownDevices, readKnownDevices, writeKnownDevices } from '../../src/devices/device-table.js'
@@ -44,7 +44,7 @@ const store = (folder: string) => new ModelStore(nodeFileSystem, join(folder, '.
 const readers: Record<string, (folder: string, log: Log) => Promise<unknown>> = {
   'suppressions.json': (folder, log) => readTemporaryRules(nodeFileSystem, folder, log),
   'dashboard-token.json': (folder, log) => openToken(nodeFileSystem, folder, log),
-  'calibration.json': (folder, log) => readKeptCalibration(nodeFileSystem, folder, 'a'.repeat(16), log),
+  'calibration.json': (folder, log) => CALIBRATION.read(nodeFileSystem, folder, log),
   'eve.place': (folder, log) => readCursor(nodeFileSystem, folder, 'eve', log),
   'end.mark': (folder, log) => readEnd(nodeFileSystem, folder, log),
   'device-a.json': (folder, log) => store(folder).readAll(log),
