@@ -35,6 +35,7 @@ const KIND: Readonly<Record<string, string>> = {
 export async function observe(
   file: string,
   options: OpenCaptureOptions & PacketDecoderOptions = {},
+  onBatch: () => void = () => undefined,
 ): Promise<Observation> {
   const seen: Observation = {
     end: null,
@@ -56,6 +57,7 @@ export async function observe(
     counts[key] = (counts[key] ?? 0) + 1
   }
   const add = (frames: FrameBatch): void => {
+    onBatch()
     decoder.decode(frames, packets)
     for (let i = 0; i < packets.count; i++) {
       seen.packets++
