@@ -151,18 +151,6 @@ export interface CaptureReaderOptions {
   readonly batchFrames?: number
 }
 
-/** Reads one capture: blocks of bytes in, batches of frames out, at the caller's pace. */
-export interface CaptureReader {
-  /** Hands over the next block. It is borrowed until `read` returns null; push no other block before that. */
-  push(block: Uint8Array): void
-  /** The next batch, valid until the next call of `read`; null if the block is used up. */
-  read(): FrameBatch | null
-  /** No further input can give a frame (damage); pushing more is harmless. */
-  readonly finished: boolean
-  /** Ends the input; returns the end state. Throws ArgumentError while a block is not read to its end. */
-  end(): CaptureEnd
-}
-
 /** Starts to read a pcap or pcapng capture. Throws ArgumentError for a batch size out of range. */
 export function createCaptureReader(options: CaptureReaderOptions = {}): CaptureReader {
   const capacity = options.batchFrames ?? DEFAULT_BATCH_FRAMES
@@ -172,10 +160,11 @@ export function createCaptureReader(options: CaptureReaderOptions = {}): Capture
       'batchFrames',
     )
   }
-  return new BlockReader(capacity)
+  return new CaptureReader(capacity)
 }
 
-class BlockReader implements CaptureReader {
+/** Reads one capture: blocks of bytes in, batches of frames out, at the caller's pace. */
+export class CaptureReader {
   readonly #warnings = createWarningList()
   readonly #batch: FrameBatch
   readonly #aggregates: AggregateSplitter
@@ -196,10 +185,12 @@ class BlockReader implements CaptureReader {
     this.#aggregates = new AggregateSplitter(capacity)
   }
 
-  get finished() {
+  /** No further input can give a frame (damage); pushing more is harmless. */
+  get finished(): boolean {
     return this.#error !== null
   }
 
+  /** Hands over the next block. It is borrowed until `read` returns null; push no other block before that. */
   push(next: Uint8Array): void {
     if (this.#blockAt < this.#block.length && this.#error === null) {
       throw new ArgumentError('push: the block before this one is not read to its end yet')
@@ -210,6 +201,7 @@ class BlockReader implements CaptureReader {
     this.#blockAt = 0
   }
 
+  /** The next batch, valid until the next call of `read`; null if the block is used up. */
   read(): FrameBatch | null {
     const part = this.#aggregates.next()
     if (part !== null) return this.#number(part)
@@ -302,6 +294,7 @@ class BlockReader implements CaptureReader {
     return frames
   }
 
+  /** Ends the input; returns the end state. Throws ArgumentError while a block is not read to its end. */
   end(): CaptureEnd {
     if (this.#blockAt < this.#block.length) {
       throw new ArgumentError('end: the last block is not read to its end yet')

@@ -67,44 +67,52 @@ export interface CsvRows {
   readonly matrix: Matrix
 }
 
-interface CsvRowsReader {
-  /** Takes the next piece of the file, split anywhere. Throws FormatError. */
-  push(bytes: Uint8Array): void
-  /** The rows, after the last piece. Throws FormatError when the last line is not whole or there is no row. */
-  finish(): CsvRows
-}
-
 /** Longest line: 65,535 numbers of 30 characters. */
 const MAXIMUM_LINE_LENGTH = 2_000_000
 
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/
 
-/** Starts to read CSV rows. Errors name the line and the byte. */
-export function createCsvRowsReader(): CsvRowsReader {
+/** Pieces, so that the text never stands in memory as a whole. */
+const PIECE_BYTES = 1 << 16
+
+/** The lines of a file without their line ends. An unfinished last line is one; an empty one is not. */
+function* linesOf(bytes: Uint8Array): Generator<string> {
   const decoder = createUtf8Decoder()
+  let lineNumber = 1
   let pending = ''
+  for (let at = 0; at <= bytes.length; at += PIECE_BYTES) {
+    const isLast = at + PIECE_BYTES > bytes.length
+    try {
+      pending += decoder.decode(bytes.subarray(at, at + PIECE_BYTES), { stream: !isLast })
+    } catch {
+      throw refuse(lineNumber, 'the text is not UTF-8')
+    }
+    const lines = pending.split('\n')
+    pending = lines.pop()!
+    yield* lines
+    lineNumber += lines.length
+    if (pending.length > MAXIMUM_LINE_LENGTH) {
+      throw refuse(lineNumber, `the line is longer than ${MAXIMUM_LINE_LENGTH} characters`)
+    }
+  }
+  if (pending !== '') yield pending
+}
+
+/** Reads a whole file. Throws FormatError that names the line and the column, both counted from 1. */
+export function decodeCsvRows(bytes: Uint8Array): CsvRows {
   let lineNumber = 0
   let blankLine = 0
   let columnNames: string[] | null = null
   let cols = -1
   let rows = 0
   let data = new Float64Array(1024)
-
-  const decode = (bytes: Uint8Array | undefined): string => {
-    try {
-      return bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true })
-    } catch {
-      throw refuse(lineNumber + 1, 'the text is not UTF-8')
-    }
-  }
-
-  const takeLine = (text: string): void => {
+  for (const text of linesOf(bytes)) {
     lineNumber++
     let line = text.endsWith('\r') ? text.slice(0, -1) : text
     if (lineNumber === 1 && line.startsWith('\ufeff')) line = line.slice(1)
     if (line.trim() === '') {
       blankLine ||= lineNumber
-      return
+      continue
     }
     if (blankLine !== 0) throw refuse(blankLine, 'the line is blank')
     const fields = line.split(',')
@@ -112,7 +120,7 @@ export function createCsvRowsReader(): CsvRowsReader {
       cols = fields.length
       if (fields.every((field) => !NUMBER.test(field.trim()))) {
         columnNames = fields.map((field) => field.trim().replace(/^"(.*)"$/, '$1'))
-        return
+        continue
       }
     }
     if (fields.length !== cols) {
@@ -134,40 +142,8 @@ export function createCsvRowsReader(): CsvRowsReader {
     }
     rows++
   }
-
-  const takeText = (text: string): void => {
-    let start = 0
-    for (;;) {
-      const end = text.indexOf('\n', start)
-      if (end === -1) break
-      takeLine(pending + text.slice(start, end))
-      pending = ''
-      start = end + 1
-    }
-    pending += text.slice(start)
-    if (pending.length > MAXIMUM_LINE_LENGTH) {
-      throw refuse(lineNumber + 1, `the line is longer than ${MAXIMUM_LINE_LENGTH} characters`)
-    }
-  }
-
-  return {
-    push: (bytes) => takeText(decode(bytes)),
-    finish() {
-      takeText(decode(undefined))
-      if (pending !== '') takeLine(pending)
-      pending = ''
-      if (rows === 0) throw refuse(Math.max(lineNumber, 1), 'expected at least one row of numbers')
-      return { columnNames, matrix: matrixOf(rows, cols, data.slice(0, rows * cols)) }
-    },
-  }
-}
-
-/** Reads a whole file. Throws FormatError that names the line and the column, both counted from 1. */
-export function decodeCsvRows(bytes: Uint8Array): CsvRows {
-  const reader = createCsvRowsReader()
-  // pieces, so that the text never stands in memory as a whole
-  for (let at = 0; at < bytes.length; at += 1 << 16) reader.push(bytes.subarray(at, at + (1 << 16)))
-  return reader.finish()
+  if (rows === 0) throw refuse(Math.max(lineNumber, 1), 'expected at least one row of numbers')
+  return { columnNames, matrix: matrixOf(rows, cols, data.slice(0, rows * cols)) }
 }
 
 function refuse(line: number, message: string): FormatError {

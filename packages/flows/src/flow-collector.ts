@@ -33,25 +33,11 @@ import { IP_BYTES, META, NUMBER, type PacketFields, SIZE, STAMP, TIME } from './
  * are `packetOffset[f]` up to `packetOffset[f + 1]`. Directional flows have the order of the authors' code: by the first
  * packet of their key, with the flows of one key together.
  */
-export interface CollectedFlows {
+export interface CollectedFlows extends GroupedPackets {
   readonly count: number
   readonly identity: FlowIdentity
   /** Index in END_REASONS. */
   readonly endReason: Uint8Array
-  /** count + 1 of them. */
-  readonly packetOffset: Float64Array
-  /** Microseconds of the flow clock (directional flows: the capture's own); they never decrease within a flow. */
-  readonly packetMicros: Float64Array
-  /** Flow clock minus capture time for each packet; null if always 0. */
-  readonly packetShiftMicros: Float64Array | null
-  /** By sizeMeasure. */
-  readonly packetBytes: Uint32Array
-  /** Lengths in the IP headers. */
-  readonly packetIpBytes: Uint32Array
-  /** TCP flags in bits 0–7, TTL or hop limit in bits 8–15; bit 16 is set for packets of the responder. */
-  readonly packetMeta: Uint32Array
-  /** Number of the packet in its capture. */
-  readonly packetNumber: Float64Array
   readonly sizeMeasure: SizeMeasure
   readonly flowKey: FlowKeyRule
   /** Transports that made flows, in the order of FLOW_PROTOCOLS. */
@@ -80,10 +66,15 @@ const GROUPED_PACKET_BYTES = 8 + 4 + 4 + 4 + 8
 const ARENA_PACKET_BYTES = 4 + GROUPED_PACKET_BYTES
 
 interface PacketColumns {
+  /** Microseconds of the flow clock (directional flows: the capture's own); they never decrease within a flow. */
   readonly packetMicros: Float64Array
+  /** By sizeMeasure. */
   readonly packetBytes: Uint32Array
+  /** Lengths in the IP headers. */
   readonly packetIpBytes: Uint32Array
+  /** TCP flags in bits 0–7, TTL or hop limit in bits 8–15; bit 16 is set for packets of the responder. */
   readonly packetMeta: Uint32Array
+  /** Number of the packet in its capture. */
   readonly packetNumber: Float64Array
 }
 
@@ -94,7 +85,9 @@ interface Block extends PacketColumns {
 }
 
 interface GroupedPackets extends PacketColumns {
+  /** One more than there are flows. */
   readonly packetOffset: Float64Array
+  /** Flow clock minus capture time for each packet; null if always 0. */
   readonly packetShiftMicros: Float64Array | null
 }
 

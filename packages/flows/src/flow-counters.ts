@@ -6,7 +6,7 @@
  */
 import { PACKET_STATUS_NAMES, type PacketOrderCounts, type PacketStatusName } from '@oddflow/capture'
 import { ArgumentError, DEFAULT_FLOW_PROTOCOLS, FLOW_PROTOCOLS, type FlowProtocol } from '@oddflow/core'
-import type { EndReason } from './flow-record.js'
+import type { EndReason, RecordCounts } from './flow-record.js'
 import type { PacketFields } from './packet-pass.js'
 
 /**
@@ -107,7 +107,7 @@ export interface TimeCounters extends Omit<PacketOrderCounts, 'backwardPackets'>
 }
 
 /** What became of packets, flows and records, as counts. */
-export interface FlowCounters extends TimeCounters {
+export interface FlowCounters extends TimeCounters, RecordCounts {
   /** Packets given to the table. */
   packets: number
   /** Packets waiting to be sorted (PacketOrder of the capture package); 0 at the end. */
@@ -125,36 +125,20 @@ export interface FlowCounters extends TimeCounters {
   evictedActiveFlows: number
   /** Idle flows that ended to make room; they count as timed out. */
   evictedIdleFlows: number
-  /** Records of all kinds. */
-  records: number
-  /** Records with a row. */
-  rows: number
-  /** Records without one, by reason; records = rows + these four. */
-  onePacketFlows: number
-  shortRecords: number
-  remainders: number
-  /** Last pieces of cut flows, under idle-gap rules. */
-  lastPieces: number
-  /** Packets in those remainders. */
-  remainderPackets: number
 }
 
 /** Names of IANA protocol numbers that turn up. */
 const PROTOCOL_NAMES: Readonly<Record<number, string>> = {
-  1: 'icmp',
+  ...NAMES,
   2: 'igmp',
   4: 'ipv4',
-  6: 'tcp',
-  17: 'udp',
   41: 'ipv6',
   47: 'gre',
   50: 'esp',
   51: 'ah',
-  58: 'icmpv6',
   89: 'ospf',
   103: 'pim',
   112: 'vrrp',
-  132: 'sctp',
 }
 
 function protocolDropReason(protocol: number): DropReason {

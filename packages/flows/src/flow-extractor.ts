@@ -6,12 +6,11 @@ import { createPacketBatch, type PacketBatch } from '@oddflow/capture'
 import { ArgumentError, contractProtocols, endsOnClose, type FlowContract } from '@oddflow/core'
 import { CLOSED, CLOSING } from './activity-log.js'
 import { checkFlowContract, cutRuleOf } from './extract-records.js'
-import type { FeatureExtractor } from './feature-sets/feature-extractor.js'
 import { createFeatureExtractor } from './feature-sets/registry.js'
 import type { FlowCounters } from './flow-counters.js'
 import { describeFlow, type FlowRecord } from './flow-record.js'
 import { FlowTracker } from './flow-tracker.js'
-import { type ExtractorMemory, extractorMemory, MemoryBudget } from './memory-budget.js'
+import { extractorMemory, MemoryBudget } from './memory-budget.js'
 import { checkCount, Gate } from './one-packet-rule.js'
 import { createPacketPass, type PacketPass } from './packet-pass.js'
 import { RecordCutter } from './record-cutter.js'
@@ -49,88 +48,12 @@ export interface FlowExtractorOptions {
   readonly hashSeed?: number
 }
 
-/** Makes records and feature rows of flows as they end, in bounded memory. */
-export interface FlowExtractor {
-  /**
-   * Takes a batch, which may be reused afterwards. Packets wait until a later one has come (PacketOrder of
-   * @oddflow/capture), or for `expire` or the end. Throws ArgumentError if the batch's count is not a number of packets
-   * it has room for, after `finish`, and from inside onRecord or onEarlyRow.
-   */
-  add(batch: PacketBatch): void
-  /**
-   * A batch for `add`, as createPacketBatch makes them. Any batch works, but most extractors take up to a third less time
-   * for packets of the first batch that they made.
-   */
-  createBatch(capacity: number): PacketBatch
-  /**
-   * States that the clock behind the timestamps was set by this much, known from another clock. A step forward of less
-   * than a week looks like a silence; with this call it ends no flow. Files need no such call.
-   */
-  clockSet(byMicros: number): void
-  /**
-   * Ends every flow that is idle at `nowMicros`, or that closed half a second before (where flows end on close), and
-   * delivers early rows that are complete by time (a walk over all open flows, only with onEarlyRow). For live traffic,
-   * where a verdict must not wait: the caller knows that no packet older than nowMicros (capture time) will come. Files
-   * need no such call. Throws ArgumentError if nowMicros is not a number.
-   */
-  expire(nowMicros: number): void
-  /**
-   * Ends at most `limit` flows, the longest silent first, and returns whether more are left. Use it at the end of a
-   * capture to take the records in parts: they have the same order as from endCapture or finish, which must follow. No
-   * packet of the capture may follow.
-   */
-  endFlows(limit: number): boolean
-  /** Ends all flows; the following packets belong to another capture with its own flows. */
-  endCapture(): void
-  /** Ends all flows and returns the final counts. */
-  finish(): FlowCounters
-  /** Counts so far, of records that have ended. */
-  counters(): FlowCounters
-  /** Flows started so far, as in `counters`; cheap to read often. */
-  readonly flows: number
-  /** Flows that are open now. */
-  readonly openFlows: number
-  /**
-   * The capture time up to which packets have come. It follows steps of the capture's clock and ignores a packet from
-   * the future. −Infinity before the first packet.
-   */
-  readonly latestMicros: number
-  /** Flows that fit into memoryBytes. */
-  readonly maximumFlows: number
-}
-
 /** Open flows of scoring take no more than this unless told otherwise. */
 export const DEFAULT_FLOW_MEMORY_BYTES = 32 * 1024 * 1024
 
-/**
- * Creates an extractor. Throws ArgumentError if the contract does not support streaming or an option is out of range.
- */
-export function createFlowExtractor(options: FlowExtractorOptions): FlowExtractor {
-  const contract = checkFlowContract(options.contract)
-  if (contract.flowKey === 'directional-5-tuple') {
-    throw new ArgumentError(
-      'contract: mode idle-gap sorts the packets of a key and drops the last piece of a flow, so it needs whole ' +
-        'flows: collect them (createFlowCollector) and use extractRecords',
-      'contract',
-    )
-  }
-  const row = options.row ?? new Float64Array(contract.dimension)
-  if (row.length !== contract.dimension) {
-    throw new ArgumentError(`row: expected ${contract.dimension} numbers, found ${row.length}`, 'row')
-  }
-  const maker = createFeatureExtractor(contract)
-  const memoryBytes = options.memoryBytes ?? DEFAULT_FLOW_MEMORY_BYTES
-  const memory = extractorMemory(maker, memoryBytes, endsOnClose(contract))
-  if (!(memoryBytes >= memory.bytes)) {
-    throw new ArgumentError(
-      `memoryBytes: expected at least ${memory.bytes} bytes, found ${memoryBytes}`,
-      'memoryBytes',
-    )
-  }
-  return new BoundedExtractor(options, contract, maker, memory, row)
-}
-
-class BoundedExtractor implements FlowExtractor {
+/** Makes records and feature rows of flows as they end, in bounded memory. */
+export class FlowExtractor {
+  /** Flows that fit into memoryBytes. */
   readonly maximumFlows: number
   readonly #tracker: FlowTracker
   readonly #cutter: RecordCutter
@@ -138,13 +61,29 @@ class BoundedExtractor implements FlowExtractor {
   readonly #givesEarlyRows: boolean
   readonly #gate = new Gate()
 
-  constructor(
-    options: FlowExtractorOptions,
-    contract: FlowContract,
-    maker: FeatureExtractor,
-    memory: ExtractorMemory,
-    row: Float64Array,
-  ) {
+  constructor(options: FlowExtractorOptions) {
+    const contract = checkFlowContract(options.contract)
+    if (contract.flowKey === 'directional-5-tuple') {
+      throw new ArgumentError(
+        'contract: mode idle-gap sorts the packets of a key and drops the last piece of a flow, so it needs whole ' +
+          'flows: collect them (createFlowCollector) and use extractRecords',
+        'contract',
+      )
+    }
+    const row = options.row ?? new Float64Array(contract.dimension)
+    if (row.length !== contract.dimension) {
+      throw new ArgumentError(`row: expected ${contract.dimension} numbers, found ${row.length}`, 'row')
+    }
+    const maker = createFeatureExtractor(contract)
+    const memoryBytes = options.memoryBytes ?? DEFAULT_FLOW_MEMORY_BYTES
+    const endOnClose = endsOnClose(contract)
+    const memory = extractorMemory(maker, memoryBytes, endOnClose)
+    if (!(memoryBytes >= memory.bytes)) {
+      throw new ArgumentError(
+        `memoryBytes: expected at least ${memory.bytes} bytes, found ${memoryBytes}`,
+        'memoryBytes',
+      )
+    }
     this.maximumFlows = memory.flows
     this.#givesEarlyRows = options.onEarlyRow !== undefined
     const passes = maker.keepsFirstPackets === true || maker.keepsSums === true
@@ -168,7 +107,7 @@ class BoundedExtractor implements FlowExtractor {
       sizeMeasure: contract.sizeMeasure,
       hashSeed: options.hashSeed ?? 0,
       protocols: contractProtocols(contract),
-      endOnClose: endsOnClose(contract),
+      endOnClose,
       vlanKey: contract.vlanKey === true,
       initialFlows: memory.flows,
       admitsFlow: options.admitsFlow,
@@ -181,28 +120,47 @@ class BoundedExtractor implements FlowExtractor {
     pass?.bind(this.#tracker, cutter, maker, rule, contract.idleTimeoutMicros, this.#givesEarlyRows)
   }
 
+  /** Flows started so far, as in `counters`; cheap to read often. */
   get flows(): number {
     return this.#tracker.counts.flows
   }
 
+  /** Flows that are open now. */
   get openFlows(): number {
     const { table } = this.#tracker
     return table.count - table.activity.count(CLOSED)
   }
 
+  /**
+   * The capture time up to which packets have come. It follows steps of the capture's clock and ignores a packet from
+   * the future. −Infinity before the first packet.
+   */
   get latestMicros(): number {
     return this.#tracker.latestMicros
   }
 
+  /**
+   * A batch for `add`, as createPacketBatch makes them. Any batch works, but most extractors take up to a third less time
+   * for packets of the first batch that they made.
+   */
   createBatch(capacity: number): PacketBatch {
     return this.#pass?.createBatch(capacity) ?? createPacketBatch(capacity)
   }
 
+  /**
+   * Takes a batch, which may be reused afterwards. Packets wait until a later one has come (PacketOrder of
+   * @oddflow/capture), or for `expire` or the end. Throws ArgumentError if the batch's count is not a number of packets
+   * it has room for, after `finish`, and from inside onRecord or onEarlyRow.
+   */
   add(batch: PacketBatch): void {
     checkCount(batch)
     this.#gate.pass('add', () => this.#tracker.add(batch))
   }
 
+  /**
+   * States that the clock behind the timestamps was set by this much, known from another clock. A step forward of less
+   * than a week looks like a silence; with this call it ends no flow. Files need no such call.
+   */
   clockSet(byMicros: number): void {
     if (!Number.isFinite(byMicros)) {
       throw new ArgumentError(`byMicros: expected a number, found ${String(byMicros)}`, 'byMicros')
@@ -210,6 +168,12 @@ class BoundedExtractor implements FlowExtractor {
     this.#tracker.clockSet(byMicros)
   }
 
+  /**
+   * Ends every flow that is idle at `nowMicros`, or that closed half a second before (where flows end on close), and
+   * delivers early rows that are complete by time (a walk over all open flows, only with onEarlyRow). For live traffic,
+   * where a verdict must not wait: the caller knows that no packet older than nowMicros (capture time) will come. Files
+   * need no such call. Throws ArgumentError if nowMicros is not a number.
+   */
   expire(nowMicros: number): void {
     if (!(nowMicros <= Number.POSITIVE_INFINITY)) {
       throw new ArgumentError(`nowMicros: expected a number, found ${String(nowMicros)}`, 'nowMicros')
@@ -221,6 +185,11 @@ class BoundedExtractor implements FlowExtractor {
     })
   }
 
+  /**
+   * Ends at most `limit` flows, the longest silent first, and returns whether more are left. Use it at the end of a
+   * capture to take the records in parts: they have the same order as from endCapture or finish, which must follow. No
+   * packet of the capture may follow.
+   */
   endFlows(limit: number): boolean {
     if (!(limit >= 0)) {
       throw new ArgumentError(`limit: expected a number of 0 or more, found ${String(limit)}`, 'limit')
@@ -228,16 +197,19 @@ class BoundedExtractor implements FlowExtractor {
     return this.#gate.pass('endFlows', () => this.#tracker.endOldest(limit))
   }
 
+  /** Ends all flows; the following packets belong to another capture with its own flows. */
   endCapture(): void {
     this.#gate.pass('endCapture', () => this.#tracker.endCapture())
   }
 
+  /** Ends all flows and returns the final counts. */
   finish(): FlowCounters {
     if (!this.#gate.isClosed) this.endCapture()
     this.#gate.isClosed = true
     return this.counters()
   }
 
+  /** Counts so far, of records that have ended. */
   counters(): FlowCounters {
     const { counts, heldPackets } = this.#tracker
     const { evictedIdleFlows, evictedHalfOpenFlows, evictedActiveFlows } = counts
@@ -255,4 +227,9 @@ class BoundedExtractor implements FlowExtractor {
       ...this.#cutter.counts,
     }
   }
+}
+
+/** Creates an extractor. Throws ArgumentError if the contract does not support streaming or an option is out of range. */
+export function createFlowExtractor(options: FlowExtractorOptions): FlowExtractor {
+  return new FlowExtractor(options)
 }

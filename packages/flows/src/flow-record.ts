@@ -7,12 +7,16 @@ import type { ColumnSource, PacketBatch } from '@oddflow/capture'
 
 /** Records by outcome. records = rows + the other four kinds, exactly. */
 export interface RecordCounts {
+  /** Records of all kinds. */
   records: number
+  /** Records with a row. */
   rows: number
   onePacketFlows: number
   shortRecords: number
   remainders: number
+  /** Packets in those remainders. */
   remainderPackets: number
+  /** Last pieces of cut flows, under idle-gap rules. */
   lastPieces: number
 }
 

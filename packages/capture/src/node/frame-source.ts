@@ -37,28 +37,20 @@ export class CaptureFileError extends OddFlowError {
   }
 }
 
+const SYSTEM_ERRORS: readonly (readonly [codes: readonly string[], CaptureFileProblem, message: string])[] = [
+  [['ENOENT', 'ENOTDIR'], 'missing', 'no such file; check the path'],
+  [['EISDIR'], 'directory', 'is a directory; give the capture files within it'],
+  [['EACCES', 'EPERM'], 'permission', 'permission denied; make it readable for this user'],
+  [['EMFILE', 'ENFILE'], 'unreadable', `cannot be read: ${TOO_MANY_FILES}`],
+]
+
 /** Turns an error of node:fs into one line. */
 export function describeSystemError(file: string, cause: unknown): CaptureFileError {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-  switch (code) {
-    case 'ENOENT':
-    case 'ENOTDIR':
-      return new CaptureFileError(file, 'missing', 'no such file; check the path')
-    case 'EISDIR':
-      return new CaptureFileError(file, 'directory', 'is a directory; give the capture files within it')
-    case 'EACCES':
-    case 'EPERM':
-      return new CaptureFileError(file, 'permission', 'permission denied; make it readable for this user')
-    case 'EMFILE':
-    case 'ENFILE':
-      return new CaptureFileError(file, 'unreadable', `cannot be read: ${TOO_MANY_FILES}`)
-    default:
-      return new CaptureFileError(
-        file,
-        'unreadable',
-        `cannot be read: ${cause instanceof Error ? cause.message.split('\n')[0] : String(cause)}`,
-      )
-  }
+  const said = cause instanceof Error ? cause.message.split('\n')[0] : String(cause)
+  const known = SYSTEM_ERRORS.find(([codes]) => codes.includes(code))
+  const [, problem, message] = known ?? [[], 'unreadable', `cannot be read: ${said}`]
+  return new CaptureFileError(file, problem, message)
 }
 
 /** A capture that is iterated over once, batch by batch, and its end state afterwards. */

@@ -37,70 +37,11 @@ const BLOCK_START = 64
 
 /** Ends like the input when `stop` is aborted. Throws CaptureFileError. */
 async function* fileBlocks(file: string, blockBytes: number, stop?: AbortSignal): AsyncGenerator<Uint8Array> {
-  const waiting = stop === undefined ? null : createWaiting(stop)
-  try {
-    if (file === '-') yield* standardInput(waiting)
-    else yield* blocksOf(file, blockBytes, waiting)
-  } finally {
-    waiting?.end()
-  }
-}
-
-async function* standardInput(waiting: Waiting | null): AsyncGenerator<Uint8Array> {
-  const chunks = process.stdin[Symbol.asyncIterator]()
-  try {
-    for (;;) {
-      const next = await orStopped(chunks.next(), waiting)
-      if (next === STOPPED) {
-        process.stdin.destroy()
-        return
-      }
-      if (next.done === true) return
-      yield next.value as Uint8Array
-    }
-  } catch (cause) {
-    throw describeSystemError('-', cause)
-  }
-}
-
-/** Passes on the stream's own errors. Throws ArgumentError if it gives anything but bytes. */
-async function* streamBlocks(
-  stream: AsyncIterable<Uint8Array>,
-  stop?: AbortSignal,
-): AsyncGenerator<Uint8Array> {
-  const chunks = stream[Symbol.asyncIterator]()
-  const waiting = stop === undefined ? null : createWaiting(stop)
-  let isOver = false
-  try {
-    for (;;) {
-      const next = await orStopped(chunks.next(), waiting)
-      isOver = next === STOPPED || next.done === true
-      if (next === STOPPED || next.done === true) return
-      if (!(next.value instanceof Uint8Array)) {
-        throw new ArgumentError(
-          `input: expected a stream of Uint8Array, found one of ${typeof next.value}; give the stream no encoding`,
-          'input',
-        )
-      }
-      yield next.value
-    }
-  } finally {
-    waiting?.end()
-    // closing a stream would wait for its next bytes
-    if (!isOver) await chunks.return?.()
-  }
-}
-
-async function* blocksOf(
-  file: string,
-  blockBytes: number,
-  waiting: Waiting | null,
-): AsyncGenerator<Uint8Array> {
   const failed = (cause: unknown): never => {
     throw describeSystemError(file, cause)
   }
   // a FIFO opens only when it has a writer
-  const handle = await orStopped(open(file, 'r').catch(failed), waiting)
+  const handle = await orStopped(open(file, 'r').catch(failed), stop)
   if (handle === STOPPED) return
   let isWaitedFor = false
   try {
@@ -113,10 +54,10 @@ async function* blocksOf(
     for (;;) {
       let bytes: number
       if (isRegular) {
-        if (waiting?.isStopped === true) return
+        if (stop?.aborted === true) return
         bytes = readNow(handle, buffer, failed)
       } else {
-        const read = await orStopped(handle.read(buffer, 0, size, null).catch(failed), waiting)
+        const read = await orStopped(handle.read(buffer, 0, size, null).catch(failed), stop)
         if (read === STOPPED) {
           isWaitedFor = true
           return
@@ -137,35 +78,56 @@ async function* blocksOf(
   }
 }
 
+async function* standardInput(stop?: AbortSignal): AsyncGenerator<Uint8Array> {
+  const chunks = process.stdin[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const next = await orStopped(chunks.next(), stop)
+      if (next === STOPPED) process.stdin.destroy()
+      if (next === STOPPED || next.done === true) return
+      yield next.value as Uint8Array
+    }
+  } catch (cause) {
+    throw describeSystemError('-', cause)
+  }
+}
+
+/** Passes on the stream's own errors. Throws ArgumentError if it gives anything but bytes. */
+async function* streamBlocks(
+  stream: AsyncIterable<Uint8Array>,
+  stop?: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const chunks = stream[Symbol.asyncIterator]()
+  let isOver = false
+  try {
+    for (;;) {
+      const next = await orStopped(chunks.next(), stop)
+      isOver = next === STOPPED || next.done === true
+      if (next === STOPPED || next.done === true) return
+      if (!(next.value instanceof Uint8Array)) {
+        throw new ArgumentError(
+          `input: expected a stream of Uint8Array, found one of ${typeof next.value}; give the stream no encoding`,
+          'input',
+        )
+      }
+      yield next.value
+    }
+  } finally {
+    // closing a stream would wait for its next bytes
+    if (!isOver) await chunks.return?.()
+  }
+}
+
 const STOPPED = Symbol('stopped')
 
-interface Waiting {
-  readonly isStopped: boolean
-  /** Called on abort: ends the current wait. */
-  wake: () => void
-  end(): void
-}
-
-function createWaiting(stop: AbortSignal): Waiting {
-  const onAbort = (): void => waiting.wake()
-  const waiting: Waiting = {
-    get isStopped() {
-      return stop.aborted
-    },
-    wake: () => {},
-    end: () => stop.removeEventListener('abort', onAbort),
-  }
-  stop.addEventListener('abort', onAbort)
-  return waiting
-}
-
 /** The result of `work`, or STOPPED if the signal is aborted before. */
-function orStopped<T>(work: Promise<T>, waiting: Waiting | null): Promise<T | typeof STOPPED> {
-  if (waiting === null) return work
+function orStopped<T>(work: Promise<T>, stop: AbortSignal | undefined): Promise<T | typeof STOPPED> {
+  if (stop === undefined) return work
   return new Promise((resolve, reject) => {
-    waiting.wake = () => resolve(STOPPED)
-    if (waiting.isStopped) waiting.wake()
-    work.then(resolve, reject)
+    const onAbort = (): void => resolve(STOPPED)
+    if (stop.aborted) onAbort()
+    stop.addEventListener('abort', onAbort)
+    work.then(resolve, reject).finally(() => stop.removeEventListener('abort', onAbort))
   })
 }
 
@@ -225,17 +187,17 @@ export function openCapture(
   }
   const batchFrames = options.batchFrames ?? DEFAULT_BATCH_FRAMES
   const compression = createCompressionState()
+  const { stop } = options
+  const name = typeof input === 'string' ? input : STREAM_NAME
   const given =
-    typeof input === 'string'
-      ? fileBlocks(input, blockBytes, options.stop)
-      : streamBlocks(input, options.stop)
+    input === '-'
+      ? standardInput(stop)
+      : typeof input === 'string'
+        ? fileBlocks(input, blockBytes, stop)
+        : streamBlocks(input, stop)
   const blocks = unpackBlocks(given, compression)
   const finish = (end: CaptureEnd): CaptureEnd =>
-    checkEnd(
-      typeof input === 'string' ? input : STREAM_NAME,
-      withCompression(end, compression),
-      options.emptyIsDamage === true,
-    )
+    checkEnd(name, withCompression(end, compression), options.emptyIsDamage === true)
   return frameSource(
     reader === 'oddflow'
       ? readBlocks(blocks, batchFrames, finish)
@@ -310,31 +272,19 @@ async function* copies(blocks: AsyncGenerator<Uint8Array>): AsyncGenerator<Buffe
 }
 
 function withCompression(end: CaptureEnd, state: CompressionState): CaptureEnd {
-  const warnings =
-    state.trailingBytes === 0
-      ? end.warnings
-      : [
-          ...end.warnings,
-          `${state.compression}: ${plural(state.trailingBytes, 'byte')} of trailing garbage behind the last member ignored`,
-        ]
+  const { compression, damage, trailingBytes } = state
+  const garbage = `${compression}: ${plural(trailingBytes, 'byte')} of trailing garbage behind the last member ignored`
+  const warnings = trailingBytes === 0 ? end.warnings : [...end.warnings, garbage]
   const truncated = end.truncated || state.truncated
   // for a damaged stream the reader would only say that it is cut short
-  if (state.damage !== null) {
-    const error = new FormatError(state.compression ?? 'capture', state.damage)
+  const wrong =
+    damage ?? (state.truncated && isEmpty(end) ? 'cut short: the stream ends before any content' : null)
+  if (wrong !== null) {
+    const error = new FormatError(compression ?? 'capture', wrong)
     return { ...end, warnings, truncated, error, detail: error.message }
   }
-  if (state.truncated && isEmpty(end)) {
-    const error = new FormatError(
-      state.compression ?? 'capture',
-      'cut short: the stream ends before any content',
-    )
-    return { ...end, warnings, truncated, error, detail: error.message }
-  }
-  if (state.truncated && !end.truncated) {
-    const detail = end.detail ?? `cut short: the ${state.compression} stream has no end`
-    return { ...end, warnings, truncated, detail }
-  }
-  return { ...end, warnings }
+  const cut = truncated && !end.truncated ? `cut short: the ${compression} stream has no end` : null
+  return { ...end, warnings, truncated, detail: end.detail ?? cut }
 }
 
 /**
