@@ -30,8 +30,8 @@ export function checkParameters<Name extends DetectorName = typeof DEFAULT_DETEC
 }
 
 /**
- * Checks parameters from a file, which must have every field and no other. Throws ArgumentError naming an option or
- * `parameters.…`.
+ * Checks parameters from a file, which must have every field and no other. Throws ArgumentError whose `field` is the
+ * path of the fault, for example `parameters.start.beta`.
  */
 export function checkStoredParameters(value: unknown): CheckedParameters {
   return checkStoredBy(DETECTORS, value)

@@ -5,7 +5,7 @@
  * ArgumentError whose `field` is its path. Arrays are not copied. Found values are described without conversion,
  * because an object from a hostile file may define its own `toString`.
  */
-import { ArgumentError, type Matrix } from '@oddflow/core'
+import { ArgumentError, FormatError, type Matrix } from '@oddflow/core'
 
 /** Fields of an object, not checked yet. */
 export type Fields = Readonly<Record<string, unknown>>
@@ -94,6 +94,21 @@ export function sizeUpTo(value: number, high: number, field: string): void {
 export function failField(field: string, expected: string, found: unknown): never {
   throw new ArgumentError(`${field}: expected ${expected}, found ${shownValue(found)}`, field)
 }
+
+/** What `read` returns. Its errors name the path that `pathOf` makes of their field. */
+export function namingPaths<T>(pathOf: (field: string) => string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof ArgumentError || error instanceof FormatError)) throw error
+    const field = pathOf(error.field ?? 'parameters')
+    throw new ArgumentError(`${field}: ${error.detail}`, field, error.hint)
+  }
+}
+
+/** The field inside a part, unless the field says the part already. */
+export const pathIn = (part: string) => (field: string) =>
+  field.startsWith(part) ? field : `${part}${field}`
 
 /** As `describeValue`; text is not quoted, because it often holds the checks' own words. */
 export function shownValue(found: unknown): string {

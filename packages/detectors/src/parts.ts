@@ -33,7 +33,17 @@ export {
   viewRows,
 } from './ensemble/ensemble-part.js'
 export { createViews, joinMember, viewWeights } from './ensemble/members.js'
-export { type Fields, failField, fieldsAt, finiteAt, matrixAt, numbersAt, wholeAt } from './fields.js'
+export {
+  type Fields,
+  failField,
+  fieldsAt,
+  finiteAt,
+  matrixAt,
+  namingPaths,
+  numbersAt,
+  pathIn,
+  wholeAt,
+} from './fields.js'
 export { type DiagonalMixture, typedMixtureCovariances } from './mixture/covariance-types.js'
 export { componentLogDensities, type LogDensitiesInto } from './mixture/gaussian-mixture.js'
 export { encodeFields, ModelFileReader, statedChecksum } from './model-file/layout.js'

@@ -4,7 +4,7 @@
  */
 import { ArgumentError, MAXIMUM_DIMENSION } from '@oddflow/core'
 import type { DetectorDefinition, DetectorTable, ModelHead } from './detector.js'
-import { describeValue, failField, fieldsAt, shownKey, sizeUpTo, wholeAt } from './fields.js'
+import { describeValue, failField, fieldsAt, namingPaths, shownKey, sizeUpTo, wholeAt } from './fields.js'
 import type { DetectorModel, FitReport } from './model.js'
 import {
   badOption,
@@ -95,6 +95,19 @@ export function checkGivenBy(
 /** As `checkStoredParameters` says. */
 export function checkStoredBy(detectors: DetectorTable, value: unknown): CheckedParameters {
   const stored = recordOf(value, 'parameters')
+  const paths = new Map<string, string>()
+  return namingPaths(
+    (field) => (field.startsWith('parameters') ? field : (paths.get(field) ?? `parameters.${field}`)),
+    () => checkStored(detectors, stored, paths),
+  )
+}
+
+/** `paths` gets the path of each field by its name. */
+function checkStored(
+  detectors: DetectorTable,
+  stored: Readonly<Record<string, unknown>>,
+  paths: Map<string, string>,
+): CheckedParameters {
   const definition = detectorIn(detectors, stored.detector)
   const settings = settingsIn(detectors)
   // without a prototype, so that a key `__proto__` is an ordinary key
@@ -109,7 +122,10 @@ export function checkStoredBy(detectors: DetectorTable, value: unknown): Checked
     if (!STAGES.includes(key)) add([key, entry])
     else {
       const { kind, ...stage } = recordOf(entry, `parameters.${key}`)
-      Object.entries(stage).forEach(add)
+      for (const field of Object.entries(stage)) {
+        add(field)
+        paths.set(field[0], `parameters.${key}.${field[0]}`)
+      }
       kinds.push([key, kind])
     }
   }

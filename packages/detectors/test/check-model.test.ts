@@ -33,7 +33,8 @@ describe('checkModel', () => {
 
   const faults: [string, string, (old: unknown) => unknown][] = [
     ['kind', 'kind', () => 'oc-nystrom'],
-    ['parameters.m', 'm', () => 0],
+    ['parameters.m', 'parameters.m', () => 0],
+    ['parameters.start.beta', 'parameters.start.beta', () => 5],
     ['parameters.m', 'embedding.landmarks.rows', () => 9],
     ['parameters.d', 'embedding.projection.rows', () => 2],
     ['parameters.start.k', 'mixture.weights', () => 1],

@@ -193,13 +193,13 @@ describe('checkParameters', () => {
     }
   })
 
-  it.each<[DetectorOptions, object, field: string]>([
+  it.each<[DetectorOptions, object, name: string]>([
     [{ detector: 'kde' }, { quantileRows: 1 }, 'quantileRows'],
     [{ detector: 'kde' }, { maximumRows: 2.5 }, 'maximumRows'],
     [{ detector: 'gmm' }, { tolerance: -1 }, 'tolerance'],
     [{ detector: 'gmm' }, { maximumSteps: 0 }, 'maximumSteps'],
     [{ detector: 'gmm' }, { regularisation: 0.01 }, 'regularisation'],
-    [{ detector: 'gmm' }, { beta: 0.9 }, 'parameters.beta'],
+    [{ detector: 'gmm' }, { beta: 0.9 }, 'beta'],
     [{ detector: 'ocsvm' }, { tolerance: 0 }, 'tolerance'],
     [{ detector: 'ocsvm' }, { kernel: 'poly' }, 'kernel'],
     [{ detector: 'ocsvm' }, { kernel: 'linear' }, 'precision'],
@@ -211,9 +211,9 @@ describe('checkParameters', () => {
     [{ detector: 'ocsvm' }, { kernel: 'linear', ...NO_KERNEL_ROWS, quantileRows: 10 }, 'quantileRows'],
     [{ detector: 'pca' }, { components: 3 }, 'varianceShare'],
     [{ detector: 'pca' }, { varianceShare: null, components: 0 }, 'components'],
-  ])('refuses stored parameters out of range by name: %j %j', (options, constants, field) => {
+  ])('refuses stored parameters out of range by their path: %j %j', (options, constants, name) => {
     const check = () => checkStoredParameters({ ...checkParameters(options), ...constants })
-    expect(check).toThrow(expect.objectContaining({ field }))
+    expect(check).toThrow(expect.objectContaining({ field: `parameters.${name}` }))
   })
 
   it('takes stored parameters that do not speak of later options for what was done before them', () => {

@@ -5,7 +5,7 @@
  * learning (learned-state.ts), statistics that rows could have made, whole counters, and the frozen model by its
  * detector's check.
  */
-import { ArgumentError, FormatError, type Matrix, matrixOf, type Tensor } from '@oddflow/core'
+import { type Matrix, matrixOf, type Tensor } from '@oddflow/core'
 import { checkModel, checkThreshold, DETECTORS, type LearnedPart, type SavedModel } from '@oddflow/detectors'
 import {
   checkProvenance,
@@ -17,7 +17,9 @@ import {
   finiteAt,
   ModelFileReader,
   matrixAt,
+  namingPaths,
   numbersAt,
+  pathIn,
   scaledWidth,
   wholeAt,
 } from '@oddflow/detectors/parts'
@@ -30,7 +32,6 @@ import {
   checkLearningOptions,
   freshCapacity,
   LARGEST_KEPT,
-  LARGEST_MASS,
   type LearnedState,
   type LearningCounters,
   type LearningModel,
@@ -40,12 +41,18 @@ import {
   regularisationOf,
   reservoirCapacity,
 } from './learned-state.js'
-import { LEAST_SCALED_MASS, type MixtureStatistics, scatterSize } from './mixture-statistics.js'
+import {
+  LARGEST_MASS,
+  LEAST_SCALED_MASS,
+  type MixtureStatistics,
+  scatterSize,
+  totalMass,
+} from './mixture-statistics.js'
 
 /**
  * Checks that rows could have made the statistics of a mixture from a file.
  *
- * Masses are counts of rows, with a sum below 2⁵³. A scatter divided by its mass is a covariance: positive
+ * Masses are counts of rows, with a sum of up to LARGEST_MASS. A scatter divided by its mass is a covariance: positive
  * semi-definite up to rounding, and at most as large as learnable rows make it (learned-state.ts). Mass 0 has
  * scatter 0.
  */
@@ -135,8 +142,8 @@ function notNegative(value: unknown, field: string): number {
 
 const FROZEN = 'learned.frozen.'
 
-/** Limit of counters, with room to continue counting. */
-const MOST_COUNTED = 2 ** 52
+/** Limit of counters. No traffic reaches it; a counter that does stays there. */
+const MOST_COUNTED = 2 ** 51
 /** Of a shift of log-densities. */
 const LARGEST_SHIFT = 1e150
 /** Limit for a number drawn from N(0, 1); no float64 draw is beyond 40. */
@@ -172,7 +179,14 @@ export function encodeLearned(state: LearnedState): LearnedPart {
     ...encodeStatistics('learned.base', state.base),
   }
   for (const [name, tensor] of Object.entries(inside.tensors)) tensors[`${FROZEN}${name}`] = tensor
-  const { version, options, seed, counters, unseenRows, densityShift, reservoirSeen } = state
+  const { version, options, seed, unseenRows, densityShift } = state
+  const reservoirSeen = Math.min(state.reservoirSeen, MOST_COUNTED)
+  const counters = Object.fromEntries(
+    Object.entries(state.counters).map(([key, count]) => [
+      key,
+      key === 'lastPeriod' ? count : Math.min(count, MOST_COUNTED),
+    ]),
+  )
   const { parameters, fitReport } = detector
   const frozen = { parameters, fitReport, threshold, ...inside.metadata }
   return {
@@ -227,13 +241,6 @@ function decodeLearned(head: Fields, file: ModelFileReader, model: LearningModel
   }
   const parameters = fieldsAt(frozenHead.parameters, 'learned.frozen.parameters')
   const inside = file.within(FROZEN, frozenHead)
-  const decodeFrozen = (): Fields => {
-    try {
-      return DETECTORS[model.kind].decode(inside, parameters)
-    } catch (error) {
-      throw prefixed(error)
-    }
-  }
   const { held, heldPeriods, reservoir, reservoirWeights, ...rows } = file.fields(TENSORS, 'learned.')
   const value = {
     ...head,
@@ -249,7 +256,7 @@ function decodeLearned(head: Fields, file: ModelFileReader, model: LearningModel
         parameters,
         // the scaler never changes
         scaler: model.scaler,
-        ...decodeFrozen(),
+        ...namingPaths(pathIn(FROZEN), () => DETECTORS[model.kind].decode(inside, parameters)),
         fitReport: frozenHead.fitReport,
       },
       threshold: frozenHead.threshold,
@@ -273,6 +280,9 @@ function checkLearned(s: Fields, model: LearningModel): LearnedState {
     if (!(weight > 0)) failField('learned.reservoirWeights', 'positive numbers', weight)
     rowsAt(weight, 'learned.reservoirWeights')
   }
+  const base = checkStatistics(s.base, 'learned.base', model, false)
+  const kept = reservoir.numbers.reduce((sum, weight) => sum + weight, 0)
+  rowsAt(kept + totalMass(base), 'learned.reservoirWeights')
   const held = checkEntries(s.held, 'learned.held', 'learned.heldPeriods', D, options.heldRows)
   for (const period of held.numbers) wholeAt(period, 'learned.heldPeriods')
   const rows = (name: 'calibration' | 'doubtful' | 'fresh' | 'knownNormal' | 'knownNovel', most: number) =>
@@ -293,7 +303,7 @@ function checkLearned(s: Fields, model: LearningModel): LearnedState {
     seed,
     counters: checkCounters(s.counters),
     statistics: checkStatistics(s.statistics, 'learned.statistics', model, true),
-    base: checkStatistics(s.base, 'learned.base', model, false),
+    base,
     unseenRows: rowsAt(s.unseenRows, 'learned.unseenRows'),
     densityShift,
     random: checkRandom(s.random, model),
@@ -311,24 +321,17 @@ function checkLearned(s: Fields, model: LearningModel): LearnedState {
 }
 
 function checkOptions(value: unknown): LearnedState['options'] {
-  try {
-    return checkLearningOptions(value as object)
-  } catch (error) {
-    if (!(error instanceof ArgumentError)) throw error
-    const field = (error.field ?? 'learning').replace(/^learning/, 'learned.options')
-    throw new ArgumentError(`${field}: ${error.detail}`, field)
-  }
+  const pathOf = (field: string): string => field.replace(/^learning/, 'learned.options')
+  return namingPaths(pathOf, () => checkLearningOptions(value as object))
 }
 
 function checkFrozen(value: unknown, model: LearningModel): LearnedState['frozen'] {
   const f = fieldsAt(value, 'learned.frozen')
-  let detector: LearningModel
-  try {
-    detector = learningModel(checkModel(f.detector))
-    checkLearnableModel(detector)
-  } catch (error) {
-    throw prefixed(error)
-  }
+  const detector = namingPaths(pathIn(FROZEN), () => {
+    const checked = learningModel(checkModel(f.detector))
+    checkLearnableModel(checked)
+    return checked
+  })
   if (detector.kind !== model.kind) failField('learned.frozen.kind', model.kind, detector.kind)
   if (detector.fitReport.dimension !== model.fitReport.dimension) {
     failField(
@@ -349,19 +352,7 @@ function checkFrozen(value: unknown, model: LearningModel): LearnedState['frozen
       failField('learned.frozen.supportGuard', 'a guard where the model has one', 'otherwise')
     }
   }
-  try {
-    return { detector, threshold: checkThreshold(f.threshold) }
-  } catch (error) {
-    throw prefixed(error)
-  }
-}
-
-/** A check's error about the inner model, with the field's full path. */
-function prefixed(error: unknown): unknown {
-  if (!(error instanceof ArgumentError || error instanceof FormatError)) return error
-  const said = error.field ?? 'parameters'
-  const field = said.startsWith(FROZEN) ? said : `${FROZEN}${said}`
-  return new ArgumentError(`${field}: ${error.detail}`, field)
+  return { detector, threshold: namingPaths(pathIn(FROZEN), () => checkThreshold(f.threshold)) }
 }
 
 function checkRandom(value: unknown, model: LearningModel): Matrix | null {

@@ -189,8 +189,6 @@ export function scoreScaledRows(model: LearningModel, { data, rows }: Matrix): F
 export const LARGEST_LEARNABLE = 1e140
 /** Limit for rows, means and points of a model. */
 export const LARGEST_KEPT = 10 * LARGEST_LEARNABLE
-/** Limit for a count of rows, and for a sum of masses. */
-export const LARGEST_MASS = Number.MAX_SAFE_INTEGER
 
 /** Whether the `count` numbers from `start` on are all numbers and at most `most` in size. */
 export function areUpTo(most: number, numbers: Float64Array, start = 0, count = numbers.length): boolean {

@@ -268,7 +268,13 @@ export function withComponent(
   return out
 }
 
-/** The sums are not finite, so they make no mixture. */
+/**
+ * Limit for a count of rows, and for a sum of masses: up to twice as many, the share of all rows but one is below 1, as a
+ * tail table needs.
+ */
+export const LARGEST_MASS = 2 ** 51
+
+/** The sums are not finite or too large, so they make no mixture. */
 export class StatisticsError extends Error {
   override readonly name = 'StatisticsError'
 }
@@ -284,6 +290,7 @@ export function mixtureOfStatistics(
   const k = masses.length
   let total = 0
   for (let j = 0; j < k; j++) total += masses[j]! + EMPTY_MASS
+  if (total > LARGEST_MASS) throw new StatisticsError('statistics of a mixture: too many rows')
   for (const numbers of [masses, means, scatters]) checkAllFinite(numbers)
   const weights = Float64Array.from(masses, (mass) => (mass + EMPTY_MASS) / total)
   const centres: Matrix = matrixOf(k, d, means.slice())

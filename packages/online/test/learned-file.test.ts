@@ -170,6 +170,7 @@ describe('a model file with learned state', () => {
     ['statistics.scatters', 2, 1e12],
     ['statistics.scatters', 2, -1e308],
     ['reservoirWeights', 0, 1e308],
+    ['reservoirWeights', 0, 4.5e15],
     ['reservoir', 0, 1e200],
     ['fresh', 0, 1e308],
     ['knownNovel', 0, -1e308],
@@ -219,11 +220,40 @@ describe('a model file with learned state', () => {
   })
 
   it('is refused with a counter that is near its end, not with a late period', () => {
-    const last = Number.MAX_SAFE_INTEGER
+    const last = 2 ** 52
     const change = (key: string) => (h: Record<string, unknown>) =>
       Object.assign(h.counters as object, { [key]: last })
     expect(refusal({ head: change('arrived') })?.field).toBe('learned.counters.arrived')
     expect(refusal({ head: change('lastPeriod') })).toBeNull()
+  })
+
+  it('is refused with weights that are too many rows together', () => {
+    const tensor = file.tensors.get('learned.reservoirWeights')!
+    const data = new Float64Array(tensor.data.length).fill(2 ** 51 / 4)
+    const error = refusal({ tensors: { 'learned.reservoirWeights': { ...tensor, data } as Tensor } })
+    expect(error?.field).toBe('learned.reservoirWeights')
+    expect(error?.offsetBytes).toBeGreaterThan(8)
+  })
+
+  it('learns on, or is left as it was, with counts of rows at their limit', () => {
+    const most = 2 ** 51
+    const forged = decodeModelFile(bytes)
+    const { tensors, metadata } = forged.learned!
+    tensors['learned.statistics.masses']!.data[0] = most / 2
+    tensors['learned.base.masses']!.data[0] = most - 1000
+    const counters = { ...(metadata.counters as Record<string, number>), arrived: most, learnt: most }
+    const full = { ...forged, learned: { tensors, metadata: { ...metadata, counters, reservoirSeen: most } } }
+    const updater = createOnlineUpdater(full)
+    expect(updater.arrive(sampleRows(7, 2000)).rounds.at(-1)!.reason).toBe('overflow')
+    const read = learnedStateOf(decodeModelFile(encodeModelFile(updater.saved()), learnedStateOf))!
+    expect(read.counters.arrived).toBe(most)
+  })
+
+  it('names the whole path of a parameter inside a stage', () => {
+    const change = (h: Record<string, { parameters: { start: object } }>) =>
+      Object.assign(h.frozen!.parameters.start, { beta: 5 })
+    const error = refusal({ head: change as (h: Record<string, unknown>) => void })
+    expect(error?.field).toBe('learned.frozen.parameters.start.beta')
   })
 
   it('reads back after long forgetting, when next to nothing is left of old rows', () => {

@@ -2,11 +2,11 @@
  * The kinds of members of an ensemble: nearest and hbos compare a row with rows of its service; any other detector is a
  * member as it is, over standardized rows.
  */
-import { ArgumentError, FormatError, type Rng, takeRows } from '@oddflow/core'
+import { ArgumentError, type Rng, takeRows } from '@oddflow/core'
 import type { Folds, SurpriseCurve, SurpriseWeights } from '../calibration/held-out.js'
 import type { DetectorDefinition, DetectorFit, MemberName } from '../detector.js'
 import type { EnsembleParameters } from '../detectors/ensemble.js'
-import { failField, fieldsAt } from '../fields.js'
+import { failField, fieldsAt, namingPaths, pathIn } from '../fields.js'
 import { checkedTrainingRows, fitChecked, NOTHING_SHARED } from '../fit-rows.js'
 import type { ModelFileParts } from '../model-file/layout.js'
 import { OptionReader } from '../options.js'
@@ -74,12 +74,15 @@ function detectorMember(detectors: MemberDetectors, name: DetectorMember['name']
       const head = fieldsAt(metadata.model, `${path}.model`)
       const parameters = fieldsAt(head.parameters, `${path}.model.parameters`)
       const scaler = { kind: 'none' }
-      const inside = within(`${path}.model`, () => definition.decode(file.within('model.', head), parameters))
+      const inside = namingPaths(pathIn(`${path}.model.`), () =>
+        definition.decode(file.within('model.', head), parameters),
+      )
       return { name, model: { kind: name, parameters, scaler, ...inside, fitReport: head.fitReport } }
     },
     check(value, _parameters, { cols }, memberPath) {
       const path = `${memberPath}.model`
-      const model = within(path, () => checkModelBy(detectors, fieldsAt(value.model, path)))
+      const fields = fieldsAt(value.model, path)
+      const model = namingPaths(pathIn(`${path}.`), () => checkModelBy(detectors, fields))
       if (model.kind !== name) failField(`${path}.kind`, name, model.kind)
       if (model.scaler.kind !== 'none') failField(`${path}.scaler`, 'none', model.scaler.kind)
       if (model.fitReport.dimension !== cols || model.scaler.categoryColumn !== undefined) {
@@ -92,18 +95,6 @@ function detectorMember(detectors: MemberDetectors, name: DetectorMember['name']
       definition
         .facts((member as DetectorMember).model)
         .map(({ label, value }) => ({ label: `${name}: ${label}`, value })),
-  }
-}
-
-/** Errors name fields of the whole model. */
-function within<T>(path: string, read: () => T): T {
-  try {
-    return read()
-  } catch (error) {
-    if (!(error instanceof ArgumentError || error instanceof FormatError)) throw error
-    const said = error.field ?? 'parameters'
-    const field = said.startsWith(path) ? said : `${path}.${said}`
-    throw new ArgumentError(`${field}: ${error.detail}`, field)
   }
 }
 
