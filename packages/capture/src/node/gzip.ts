@@ -7,7 +7,10 @@
 import * as zlib from 'node:zlib'
 import { crc32 as ownCrc32 } from '@oddflow/core'
 
-/** A decompressing stream of node:zlib, fed one block at a time and read on demand. */
+/**
+ * A decompressing stream of node:zlib, fed one block at a time and read on demand: `feed`, `read` until null, then
+ * `outcome`; if that is null too, wait for `changed`.
+ */
 export class ZlibPump {
   /**
    * Of the last block: used up; the compressed data ended within it; the input ended before the compressed data; damaged.
@@ -34,23 +37,27 @@ export class ZlibPump {
     return this.#stream.bytesWritten
   }
 
-  /** The output of a block, or of the end of the input (null); the block is borrowed until there is an outcome. */
-  async *unpack(block: Uint8Array | null): AsyncGenerator<Uint8Array> {
+  /** Hands over a block, or null for the end of the input. It stays borrowed until there is an outcome. */
+  feed(block: Uint8Array | null): void {
     this.outcome = null
-    const goal = this.bytesUsed + (block?.length ?? 0)
-    // zlib leaves alone what follows the end of its data
-    if (block === null) this.#stream.end()
-    else this.#stream.write(block, () => this.#settle(this.bytesUsed < goal ? 'ended' : 'used'))
-    for (;;) {
-      const chunk = this.#stream.read() as Buffer | null
-      if (chunk !== null) yield chunk
-      else if (this.outcome !== null) return
-      else {
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve
-        })
-      }
+    if (block === null) {
+      this.#stream.end()
+      return
     }
+    const goal = this.bytesUsed + block.length
+    // zlib leaves alone what follows the end of its data
+    this.#stream.write(block, () => this.#settle(this.bytesUsed < goal ? 'ended' : 'used'))
+  }
+
+  /** Available output; null if there is none. */
+  read(): Buffer | null {
+    return this.#stream.read() as Buffer | null
+  }
+
+  changed(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve
+    })
   }
 
   destroy(): void {
@@ -190,8 +197,15 @@ class Gunzip {
     return next
   }
 
+  /** Feeds the inflater and passes on its output. */
   async *#inflate(pump: ZlibPump, input: Uint8Array | null): AsyncGenerator<Uint8Array> {
-    for await (const chunk of pump.unpack(input)) yield* this.#give(chunk)
+    pump.feed(input)
+    for (;;) {
+      const chunk = pump.read()
+      if (chunk !== null) yield* this.#give(chunk)
+      else if (pump.outcome !== null) return
+      else await pump.changed()
+    }
   }
 
   #endData(): void {

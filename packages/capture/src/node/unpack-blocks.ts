@@ -161,13 +161,23 @@ async function* unzstdBlocks(
   }
 }
 
-/** The output of one block (null: the end of the input). */
+/** Feeds one block (null: the end of the input) and passes on all its output. */
 async function* unpack(
   pump: ZlibPump,
   block: Uint8Array | null,
   state: CompressionState,
 ): AsyncGenerator<Uint8Array> {
-  yield* pump.unpack(block)
-  if (pump.outcome === 'cut') state.truncated = true
-  else if (pump.outcome === 'damaged') state.damage = `damaged: ${pump.message}`
+  pump.feed(block)
+  for (;;) {
+    const chunk = pump.read()
+    if (chunk !== null) {
+      yield chunk
+    } else if (pump.outcome !== null) {
+      if (pump.outcome === 'cut') state.truncated = true
+      else if (pump.outcome === 'damaged') state.damage = `damaged: ${pump.message}`
+      return
+    } else {
+      await pump.changed()
+    }
+  }
 }
