@@ -128,13 +128,18 @@ function read<T>(schema: z.ZodType<T>, bytes: Uint8Array, what: string): T {
       `${what}: ${bytes.length} bytes, at most ${MAXIMUM_MESSAGE_BYTES}`,
     )
   }
-  let value: unknown
-  try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
-  } catch {
-    throw new MessageError('fleet.message', `${what}: not JSON`)
-  }
+  const value = jsonOf(bytes)
+  if (value === undefined) throw new MessageError('fleet.message', `${what}: not JSON`)
   return check(schema, value, what)
+}
+
+/** undefined where it is no JSON. */
+export function jsonOf(data: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(data))
+  } catch {
+    return undefined
+  }
 }
 
 function check<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
@@ -370,17 +375,10 @@ export function wordsOf(error: unknown): string {
   return (said ?? String(error)).split('\n', 1)[0]!
 }
 
-/** How many captures wait, are being scored, are done or were set aside. */
-export interface Status {
-  readonly waiting: number
-  readonly inProgress: number
-  readonly done: number
-  readonly failed: number
-  /** Captures a second between the first and the last outcome; null with fewer than two. */
-  readonly capturesPerSecond: number | null
-}
+export type Status = Awaited<ReturnType<typeof readStatus>>
 
-export async function readStatus({ manager }: Archive): Promise<Status> {
+/** How many captures wait, are being scored, are done or were set aside. */
+export async function readStatus({ manager }: Archive) {
   const [done, failed, queue] = await Promise.all([
     manager.streams.info(DONE),
     manager.streams.info(FAILED),
@@ -394,6 +392,7 @@ export async function readStatus({ manager }: Archive): Promise<Status> {
     inProgress: queue.num_ack_pending,
     done: messages,
     failed: failed.state.messages,
+    /** Between the first and the last outcome; null with fewer than two. */
     capturesPerSecond: messages > 1 && seconds > 0 ? (messages - 1) / seconds : null,
   }
 }

@@ -4,7 +4,7 @@
  */
 import { modelPermissions } from '@oddflow/program'
 import { z } from 'zod'
-import { type Archive, DAY_NANOS, lastMessage, mapWithLimit, rest } from './archive.js'
+import { type Archive, DAY_NANOS, jsonOf, lastMessage, mapWithLimit, rest } from './archive.js'
 
 export const EVENTS = 'oddflow-gateways'
 export const STATUSES = 'oddflow-status'
@@ -142,14 +142,5 @@ export async function* readEvents(
     seq = message.seq + 1
     const parsed = event.safeParse(jsonOf(message.data))
     if (parsed.success) yield { gateway: gatewayOf(message.subject), event: parsed.data }
-  }
-}
-
-/** undefined where it is no JSON. */
-export function jsonOf(data: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(data))
-  } catch {
-    return undefined
   }
 }

@@ -94,22 +94,8 @@ export interface PublishOptions extends TargetOptions {
   readonly newKey?: boolean
 }
 
-export interface Published {
-  readonly target: string
-  readonly version: number
-  /** The highest version that gateways report, if the server has lost its offer. */
-  readonly lostVersion: number | null
-  readonly sha256: string
-  /** Of the model to which a roll-back goes; null: that of the gateways' configuration. */
-  readonly lastGood: string | null
-}
-
 /** Signs a model and its roll-back, and offers it. */
-export async function publishModel(
-  archive: Archive,
-  path: string,
-  options: PublishOptions,
-): Promise<Published> {
+export async function publishModel(archive: Archive, path: string, options: PublishOptions) {
   const target = targetOf(options)
   const key = readPrivateKey(options.key)
   const bytes = readFileBounded(path, { maximumBytes: MAXIMUM_FLEET_MODEL_BYTES })
@@ -154,8 +140,10 @@ export async function publishModel(
   return {
     target: targetText(target),
     version: manifest.version,
+    /** The highest version that gateways report, if the server has lost its offer. */
     lostVersion: reported > offered ? reported : null,
     sha256,
+    /** Of the model to which a roll-back goes; null: that of the gateways' configuration. */
     lastGood: lastGood?.model?.sha256 ?? null,
   }
 }
@@ -271,35 +259,12 @@ export async function readModelStates({
   return states
 }
 
-export interface RolloutProgress {
-  readonly target: string
-  readonly version: number
-  /** null: the model of the gateways' configuration. */
-  readonly sha256: string | null
-  readonly share: number
-  readonly publishedMillis: number
-  /** Gateways of the target that report. */
-  readonly gateways: number
-  /** Those of them that the model is offered to. */
-  readonly offered: number
-  readonly notReached: number
-  readonly shadow: number
-  readonly proving: number
-  readonly inUse: number
-  readonly refused: number
-  readonly rolledBack: number
-  /** Gateways that use the model now. */
-  readonly using: number
-  /** The first few, with their gateways. */
-  readonly reasons: readonly string[]
-}
+export type RolloutProgress = ReturnType<typeof progressOf>
 
 const SHOWN_REASONS = 5
 
-export function progressOf(
-  offer: ModelOffer,
-  states: ReadonlyMap<string, GatewayModelState>,
-): RolloutProgress {
+/** How far an offer has come, by what the gateways report. */
+export function progressOf(offer: ModelOffer, states: ReadonlyMap<string, GatewayModelState>) {
   const { target, version, model, provenance } = readManifest(offer.signed, 'unchecked')
   const members = [...states].filter(([gateway, { group }]) =>
     target.kind === 'gateway' ? gateway === target.name : group === target.name,
@@ -314,10 +279,13 @@ export function progressOf(
   return {
     target: targetText(target),
     version,
+    /** null: the model of the gateways' configuration. */
     sha256: model?.sha256 ?? null,
     share: offer.share,
     publishedMillis: Date.parse(provenance.publishedAt),
+    /** Gateways of the target that report. */
     gateways: members.length,
+    /** Those of them that the model is offered to. */
     offered: offered.length,
     notReached: offered.length - reached.length,
     shadow: count('shadow'),
@@ -325,7 +293,9 @@ export function progressOf(
     inUse: count('in-use'),
     refused: count('refused'),
     rolledBack: count('rolled-back'),
+    /** Gateways that use the model now. */
     using: members.filter(([, state]) => usesIt(state)).length,
+    /** The first few, with their gateways. */
     reasons: reached
       .flatMap(([gateway, { reason }]) => (reason === null ? [] : [`${gateway}: ${reason}`]))
       .slice(0, SHOWN_REASONS),

@@ -11,15 +11,9 @@ import type { SavedModel } from '@oddflow/detectors'
 import { createFlowExtractor, type FlowRecord, flowLogFields, flowSummaryContract } from '@oddflow/flows'
 import { createFlowJudge, openWholeFile, type Verdict, type WholeFile } from '@oddflow/program'
 import { createParquetWriter, type ParquetColumn, type ParquetFile } from '@oddflow/program/parquet'
-import type { Job } from './archive.js'
+import type { Done, Job } from './archive.js'
 
-export interface CaptureOutcome {
-  readonly packets: number
-  readonly flows: number
-  readonly novel: number
-  readonly days: number
-  readonly damage: string | null
-}
+export type CaptureOutcome = Pick<Done, 'packets' | 'flows' | 'novel' | 'days' | 'damage'>
 
 /** The results cannot be written: a fault of the worker, not of the capture. */
 export class ResultsError extends OddFlowError {
@@ -81,13 +75,6 @@ export async function scoreCapture(
   }
 }
 
-interface Days {
-  write(record: FlowRecord, verdict: Verdict | null): void
-  /** Returns the number of files. */
-  commit(): number
-  abandon(): void
-}
-
 interface Day {
   readonly file: WholeFile
   readonly parquet: ParquetFile<ResultRow>
@@ -98,7 +85,8 @@ interface ResultRow {
   verdict: Verdict | null
 }
 
-function createDays(job: Job, contract: FlowContract, isJudged: boolean, results: string): Days {
+/** The files of a capture, one for each day. */
+function createDays(job: Job, contract: FlowContract, isJudged: boolean, results: string) {
   const columns = columnsOf(job, contract, isJudged)
   const days = new Map<string, Day>()
   const row: ResultRow = { record: undefined as never, verdict: null }
@@ -115,7 +103,7 @@ function createDays(job: Job, contract: FlowContract, isJudged: boolean, results
     return made
   }
   return {
-    write: (record, verdict) =>
+    write: (record: FlowRecord, verdict: Verdict | null) =>
       writing(() => {
         const name = dayOf(record.startMicros)
         const day = days.get(name) ?? open(name)
@@ -123,6 +111,7 @@ function createDays(job: Job, contract: FlowContract, isJudged: boolean, results
         row.verdict = verdict
         day.parquet.write(row)
       }),
+    /** Returns the number of files. */
     commit: () =>
       writing(() => {
         for (const day of days.values()) {

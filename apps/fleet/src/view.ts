@@ -4,13 +4,12 @@
  */
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from '@nats-io/jetstream'
 import { z } from 'zod'
-import { type Archive, rest, WAIT_SCALE } from './archive.js'
+import { type Archive, jsonOf, rest, WAIT_SCALE } from './archive.js'
 import {
   EVENTS,
   eventSubject,
   type GatewayStatus,
   gatewayOf,
-  jsonOf,
   readStatus,
   STATUSES,
   statusSubject,
@@ -43,13 +42,7 @@ export interface GatewayView {
   readonly receivedMillis: number | null
 }
 
-export interface SharedKind {
-  readonly kind: string
-  /** The gateways that had one within the window, sorted. */
-  readonly gateways: readonly string[]
-}
-
-export interface SeenIncident {
+interface SeenIncident {
   readonly atMillis: number
   readonly gateway: string
   readonly kind: string
@@ -57,16 +50,7 @@ export interface SeenIncident {
   readonly summary: string
 }
 
-export interface FleetView {
-  /** Those that need a look first. */
-  gateways(nowMillis: number): GatewayView[]
-  /** The most widespread first. */
-  kinds(nowMillis: number): SharedKind[]
-  /** The latest first. */
-  readonly incidents: readonly SeenIncident[]
-  /** Incidents that were opened since the start, by level. */
-  readonly opened: ReadonlyMap<string, number>
-}
+export type FleetView = ReturnType<typeof followFleet>
 
 const ORDER = ['silent', 'ill', 'never reported', 'well'] as const
 
@@ -76,7 +60,7 @@ export function followFleet(
   enrolled: () => readonly string[],
   stop: AbortSignal,
   tell: (line: string) => void,
-): FleetView {
+) {
   const statuses = new Map<string, { readonly status: GatewayStatus; readonly receivedMillis: number }>()
   /** When each gateway last had an incident of each kind. */
   const kinds = new Map<string, Map<string, number>>()
@@ -111,9 +95,12 @@ export function followFleet(
   })
 
   return {
-    incidents,
-    opened,
-    gateways(nowMillis) {
+    /** The latest first. */
+    incidents: incidents as readonly SeenIncident[],
+    /** Incidents that were opened since the start, by level. */
+    opened: opened as ReadonlyMap<string, number>,
+    /** Those that need a look first. */
+    gateways(nowMillis: number): GatewayView[] {
       const names = new Set([...enrolled(), ...statuses.keys()])
       const views = [...names].map((name): GatewayView => {
         const { status, receivedMillis } = statuses.get(name) ?? { status: null, receivedMillis: null }
@@ -131,7 +118,8 @@ export function followFleet(
         (a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state) || (a.name < b.name ? -1 : 1),
       )
     },
-    kinds(nowMillis) {
+    /** Kinds with the gateways that had one within the window, sorted; the most widespread first. */
+    kinds(nowMillis: number) {
       const gatewaysOf = new Map<string, string[]>()
       for (const [gateway, own] of kinds) {
         for (const [kind, lastMillis] of own) {
