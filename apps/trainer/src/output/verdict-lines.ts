@@ -21,7 +21,7 @@ import {
 import type { GroupKind, ScoredGroup } from '../commands/score.js'
 import { type InputKind, note } from '../inputs.js'
 import { type CaptureRead, describeView, sumUnsupported } from '../pipeline/read-packets.js'
-import { endpoint, type InputVerdict, type VerdictCounts } from '../pipeline/verdict-store.js'
+import { endpoint, type FlowFacts, type InputVerdict, type VerdictCounts } from '../pipeline/verdict-store.js'
 
 export function describeVerdicts(counts: readonly VerdictCounts[], kind: InputKind): string {
   const sum = (key: keyof VerdictCounts): number => counts.reduce((total, c) => total + c[key], 0)
@@ -99,96 +99,90 @@ export function tellingWriter(path: string): LineWriter {
   return createLineWriter(path === '-' ? 2 : 1)
 }
 
-interface VerdictWriter {
-  write(verdict: InputVerdict): void
+type Format = 'table' | 'json' | 'csv'
+
+interface ItemWriter<Item> {
+  write(item: Item): void
+}
+
+/** How items of one kind stand in each format. */
+interface ItemForm<Item> {
+  readonly json: (item: Item) => Record<string, unknown>
+  /** Of CSV: names of what JSON has. */
+  readonly columns: readonly string[]
+  readonly table: readonly (readonly [head: string, width: number, text: (item: Item) => string])[]
+  /** The table's head is written without a row too. */
+  readonly isHeadFirst?: true
+}
+
+interface Why {
+  readonly reasons: readonly string[]
+  readonly rarity: Rarity | null
+}
+
+/** @param why columns of JSON and CSV, and a line under a row of the table that has reasons. @param one what a row is */
+function createWriter<Item>(
+  format: Format,
+  out: LineWriter,
+  { json, columns, table, isHeadFirst }: ItemForm<Item>,
+  why?: (item: Item) => Why,
+  one?: 'flow' | 'row',
+): ItemWriter<Item> {
+  if (format === 'json') return { write: (item) => out.line(jsonLine({ ...json(item), ...why?.(item) })) }
+  if (format === 'csv') {
+    out.line([...columns, ...(why === undefined ? [] : ['reasons', 'rarity'])].join(','))
+    return {
+      write(item) {
+        const values = json(item)
+        const { reasons, rarity } = why?.(item) ?? {}
+        const more = reasons === undefined ? [] : [reasons.join('; '), rarity?.atMost]
+        out.line([...columns.map((column) => values[column]), ...more].map(csvField).join(','))
+      },
+    }
+  }
+  const row = (texts: readonly string[]): void =>
+    out.line(texts.map((text, i) => text.padEnd(table[i][1])).join('  '))
+  let isBegun = false
+  const begin = (): void => {
+    if (!isBegun) row(table.map(([head]) => head))
+    isBegun = true
+  }
+  if (isHeadFirst) begin()
+  return {
+    write(item) {
+      begin()
+      row(table.map(([, , text]) => text(item)))
+      const { reasons = [], rarity = null } = why?.(item) ?? {}
+      const rare = rarity === null ? null : rarityText(rarity, one)
+      if (reasons.length > 0)
+        out.line(`${' '.repeat(9)}${[...reasons, ...(rare === null ? [] : [rare])].join('; ')}`)
+    },
+  }
 }
 
 /** @param explained the model whose reasons stand beside novel verdicts; null for verdicts alone. */
 export function createVerdictWriter(
-  format: 'table' | 'json' | 'csv',
+  format: Format,
   kind: InputKind,
   out: LineWriter,
   explained: SavedModel | null = null,
-): VerdictWriter {
-  if (format === 'json') return { write: (v) => out.line(jsonLine(verdictJson(v, explained))) }
-  const rows = kind === 'rows'
-  if (format === 'csv') {
-    const columns = rows ? ROW_COLUMNS : FLOW_COLUMNS
-    out.line([...columns, ...(explained === null ? [] : WHY_COLUMNS)].join(','))
-    return {
-      write(v) {
-        const values = verdictJson(v)
-        const why = explained === null ? [] : [reasonsOf(v).join('; '), rarityOf(v, explained)?.atMost]
-        out.line([...columns.map((column) => values[column]), ...why].map(csvField).join(','))
-      },
-    }
-  }
-  let started = false
-  return {
-    write(verdict) {
-      if (!started) {
-        started = true
-        out.line(
-          rows
-            ? tableLine(['verdict', 'score', 'row', 'input'], ROW_WIDTHS)
-            : tableLine(FLOW_HEAD, FLOW_WIDTHS),
-        )
-      }
-      out.line(rows ? rowTableLine(verdict) : flowTableLine(verdict))
-      if (explained === null || !verdict.novel) return
-      const rarity = rarityOf(verdict, explained)
-      const rare = rarity === null ? null : rarityText(rarity, rows ? 'row' : 'flow')
-      const words = [...reasonsOf(verdict), ...(rare === null ? [] : [rare])]
-      out.line(`${' '.repeat(FLOW_WIDTHS[0] + 2)}${words.join('; ')}`)
-    },
-  }
+): ItemWriter<InputVerdict> {
+  const [form, one] = kind === 'rows' ? ([ROWS, 'row'] as const) : ([FLOWS, 'flow'] as const)
+  if (explained === null) return createWriter(format, out, form)
+  const why = (verdict: InputVerdict): Why => ({
+    reasons: reasonsOf(verdict),
+    rarity: rarityOf(verdict, explained),
+  })
+  return createWriter(format, out, form, why, one)
 }
 
-export function createGroupWriter(
-  format: 'table' | 'json' | 'csv',
-  out: LineWriter,
-): { write(group: ScoredGroup): void } {
-  if (format === 'json') return { write: (group) => out.line(jsonLine(groupJson(group))) }
-  if (format === 'csv') {
-    out.line(GROUP_COLUMNS.join(','))
-    return {
-      write(group) {
-        const values = groupJson(group)
-        out.line(GROUP_COLUMNS.map((column) => csvField(values[column])).join(','))
-      },
-    }
-  }
-  out.line(tableLine(['verdict', 'score', 'flows', 'unusual', 'capture or device'], GROUP_WIDTHS))
-  return {
-    write({ novel, score, flows, unusual, capture, device }) {
-      const name = device === null ? printable(capture) : `${device} in ${printable(capture)}`
-      out.line(
-        tableLine(
-          [novel ? 'NOVEL' : 'normal', score.toFixed(3), String(flows), String(unusual), name],
-          GROUP_WIDTHS,
-        ),
-      )
-    },
-  }
-}
-
-function groupJson(found: ScoredGroup): Record<string, unknown> {
-  const { group, capture, device, flows, unusual, score, novel } = found
-  return { group, capture, device, flows, unusual, score, novel }
-}
-
-const GROUP_COLUMNS = ['group', 'capture', 'device', 'flows', 'unusual', 'score', 'novel']
-const GROUP_WIDTHS = [7, 8, 8, 8]
+export const createGroupWriter = (format: Format, out: LineWriter): ItemWriter<ScoredGroup> =>
+  createWriter(format, out, GROUPS)
 
 /** The object of one JSON line. */
-export function verdictJson(
-  verdict: InputVerdict,
-  explained: SavedModel | null = null,
-): Record<string, unknown> {
+export function verdictJson(verdict: InputVerdict): Record<string, unknown> {
   const { score, decision, novel, rule, input, row, flow } = verdict
-  const head = { score, decision, novel, rule }
-  const why = explained === null ? {} : { reasons: reasonsOf(verdict), rarity: rarityOf(verdict, explained) }
-  return flow === null ? { ...head, input, row, ...why } : { ...head, ...flow, ...why }
+  return { score, decision, novel, rule, ...(flow ?? { input, row }) }
 }
 
 /** Why a verdict is novel, in words; nothing where it is not. */
@@ -206,25 +200,59 @@ function rarityOf({ novel, score }: InputVerdict, saved: SavedModel): Rarity | n
   return novel && score !== null ? scoreRarity(saved, score) : null
 }
 
-const WHY_COLUMNS = ['reasons', 'rarity']
-const ROW_COLUMNS = ['score', 'decision', 'novel', 'rule', 'input', 'row']
+const verdictWord = (novel: boolean): string => (novel ? 'NOVEL' : 'normal')
+
+const ROWS: ItemForm<InputVerdict> = {
+  json: verdictJson,
+  columns: ['score', 'decision', 'novel', 'rule', 'input', 'row'],
+  table: [
+    ['verdict', 7, ({ novel }) => verdictWord(novel)],
+    ['score', 12, ({ score }) => scoreText(score)],
+    ['row', 8, ({ row }) => String(row)],
+    ['input', 0, ({ input }) => printable(input)],
+  ],
+}
+
 const FLOW_COLUMNS = [
-  'score',
-  'decision',
-  'novel',
-  'rule',
-  'capture',
-  'protocol',
-  'source',
-  'sourcePort',
-  'destination',
-  'destinationPort',
-  'startMicros',
-  'durationMicros',
-  'packets',
-  'bytes',
-  'piece',
+  ...['score', 'decision', 'novel', 'rule', 'capture', 'protocol', 'source', 'sourcePort', 'destination'],
+  ...['destinationPort', 'startMicros', 'durationMicros', 'packets', 'bytes', 'piece'],
 ]
+const ends = ({ source, sourcePort, destination, destinationPort }: FlowFacts): string =>
+  `${endpoint(source, sourcePort)} → ${endpoint(destination, destinationPort)}`
+
+const FLOWS: ItemForm<InputVerdict> = {
+  json: verdictJson,
+  columns: FLOW_COLUMNS,
+  table: [
+    ['verdict', 7, ({ rule, novel }) => (rule === 'not-judged' ? 'unknown' : verdictWord(novel))],
+    ['score', 12, ({ rule, score }) => (rule === 'one-packet' ? 'one packet' : scoreText(score))],
+    ['protocol', 8, ({ flow }) => flow!.protocol],
+    // a long flow is judged piece by piece; 1 is its first
+    ['piece', 5, ({ flow }) => String(flow!.piece + 1)],
+    ['packets', 7, ({ flow }) => String(flow!.packets)],
+    ['bytes', 9, ({ flow }) => String(flow!.bytes)],
+    ['seconds', 10, ({ flow }) => (flow!.durationMicros / 1e6).toFixed(6)],
+    ['start (UTC)', 23, ({ flow }) => timeText(flow!.startMicros)],
+    ['flow', 0, ({ flow }) => ends(flow!)],
+  ],
+}
+
+const GROUPS: ItemForm<ScoredGroup> = {
+  json: (group) => ({ ...group }),
+  columns: ['group', 'capture', 'device', 'flows', 'unusual', 'score', 'novel'],
+  isHeadFirst: true,
+  table: [
+    ['verdict', 7, ({ novel }) => verdictWord(novel)],
+    ['score', 8, ({ score }) => score.toFixed(3)],
+    ['flows', 8, ({ flows }) => String(flows)],
+    ['unusual', 8, ({ unusual }) => String(unusual)],
+    [
+      'capture or device',
+      0,
+      ({ device, capture }) => (device === null ? '' : `${device} in `) + printable(capture),
+    ],
+  ],
+}
 
 /** RFC 4180 quoting. A leading = + - @ in a name would be a formula in a spreadsheet, so a quote goes before. */
 function csvField(value: unknown): string {
@@ -232,48 +260,6 @@ function csvField(value: unknown): string {
   if (typeof value !== 'string') return String(value)
   const text = /^[=+\-@\t\r]/.test(value) && value !== '-' ? `'${value}` : value
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}
-
-const ROW_WIDTHS = [7, 12, 8]
-const FLOW_HEAD = [
-  'verdict',
-  'score',
-  'protocol',
-  'piece',
-  'packets',
-  'bytes',
-  'seconds',
-  'start (UTC)',
-  'flow',
-]
-const FLOW_WIDTHS = [7, 12, 8, 5, 7, 9, 10, 23]
-
-function tableLine(cells: readonly string[], widths: readonly number[]): string {
-  return cells.map((cell, i) => (i < widths.length ? cell.padEnd(widths[i]) : cell)).join('  ')
-}
-
-function rowTableLine({ novel, score, row, input }: InputVerdict): string {
-  return tableLine([novel ? 'NOVEL' : 'normal', scoreText(score), String(row), printable(input)], ROW_WIDTHS)
-}
-
-function flowTableLine({ novel, score, rule, flow }: InputVerdict): string {
-  if (flow === null) return ''
-  const verdict = rule === 'not-judged' ? 'unknown' : novel ? 'NOVEL' : 'normal'
-  return tableLine(
-    [
-      verdict,
-      rule === 'one-packet' ? 'one packet' : scoreText(score),
-      flow.protocol,
-      // a long flow is judged piece by piece; 1 is its first
-      String(flow.piece + 1),
-      String(flow.packets),
-      String(flow.bytes),
-      (flow.durationMicros / 1e6).toFixed(6),
-      timeText(flow.startMicros),
-      `${endpoint(flow.source, flow.sourcePort)} → ${endpoint(flow.destination, flow.destinationPort)}`,
-    ],
-    FLOW_WIDTHS,
-  )
 }
 
 function scoreText(score: number | null): string {
