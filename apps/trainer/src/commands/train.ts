@@ -1,7 +1,7 @@
 /** `oddflow train INPUT… -o MODEL`: learns from normal traffic and writes a model file. */
 
 import { createHash } from 'node:crypto'
-import { closeSync, openSync, readSync, type Stats, statSync } from 'node:fs'
+import { closeSync, openSync, readSync, statSync } from 'node:fs'
 import {
   ArgumentError,
   concatRows,
@@ -365,55 +365,43 @@ function fitProgress(progress: Progress) {
 
 const PIECE_BYTES = 64 * 1024
 
-interface Seen {
-  readonly path: string
-  readonly stat: Stats
-  /** Of the first 64 KiB, and of all; null if the file cannot be read. */
-  readonly beginning: () => string | null
-  readonly whole: () => string | null
-}
-
 /**
  * Each input that repeats an earlier one, with that one: the same file, or a copy of its bytes (not one in another form,
  * such as .gz). Files of different sizes are not read, others mostly to 64 KiB. Unreadable ones are left to their reader.
  */
 export function repeatedFiles(paths: readonly string[]): [copy: string, first: string][] {
-  const seen: Seen[] = []
-  const repeated: [string, string][] = []
-  for (const path of paths) {
-    const file = path === '-' ? null : ordinaryFile(path)
-    if (file === null) continue
-    const first = seen.find((other) => isCopy(file, other))
-    if (first === undefined) seen.push(file)
-    else repeated.push([path, first.path])
+  let alike = [[...paths.keys()].filter((at) => paths[at] !== '-')]
+  for (const traitOf of TRAITS) {
+    const several = alike.filter(({ length }) => length > 1)
+    alike = several.flatMap((group) => groupsBy(group, (at) => traitOf(paths[at])))
   }
-  return repeated
+  const firsts = alike.flatMap(([first, ...copies]) => copies.map((copy) => [copy, first] as const))
+  return firsts.sort(([a], [b]) => a - b).map(([copy, first]) => [paths[copy], paths[first]])
 }
 
-function ordinaryFile(path: string): Seen | null {
-  let stat: Stats
+/** What equal files share, the cheapest first; null for what is no file with bytes, or cannot be read. */
+const TRAITS: readonly ((path: string) => string | null)[] = [
+  sizeOf,
+  (path) => hashOf(path, PIECE_BYTES),
+  (path) => hashOf(path, Number.POSITIVE_INFINITY),
+]
+
+function groupsBy(items: readonly number[], keyOf: (item: number) => string | null): number[][] {
+  const groups = new Map<string, number[]>()
+  for (const item of items) {
+    const key = keyOf(item)
+    if (key !== null) groups.set(key, [...(groups.get(key) ?? []), item])
+  }
+  return [...groups.values()]
+}
+
+function sizeOf(path: string): string | null {
   try {
-    stat = statSync(path)
+    const stat = statSync(path)
+    return stat.isFile() && stat.size > 0 ? String(stat.size) : null
   } catch {
     return null
   }
-  if (!stat.isFile() || stat.size === 0) return null
-  const hashed = (mostBytes: number): (() => string | null) => {
-    let hash: string | null | undefined
-    return () => {
-      if (hash === undefined) hash = hashOf(path, mostBytes)
-      return hash
-    }
-  }
-  return { path, stat, beginning: hashed(PIECE_BYTES), whole: hashed(Number.POSITIVE_INFINITY) }
-}
-
-function isCopy(a: Seen, b: Seen): boolean {
-  if (a.stat.size !== b.stat.size) return false
-  if (a.stat.dev === b.stat.dev && a.stat.ino === b.stat.ino) return true
-  return (
-    a.beginning() !== null && a.beginning() === b.beginning() && a.whole() !== null && a.whole() === b.whole()
-  )
 }
 
 function hashOf(path: string, mostBytes: number): string | null {
