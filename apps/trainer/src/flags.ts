@@ -72,40 +72,41 @@ export interface CaptureFlags {
   readonly flowMemory?: number
 }
 
-/** For refusals by name. */
-export const CAPTURE_OPTIONS = [
-  'filter',
-  'decap',
-  'joinFragments',
-  'dropDuplicates',
-  'continuous',
-  'flowMemory',
-] as const satisfies readonly (keyof CaptureFlags)[]
-
 /** @param underModel whether the view is a model's, and the option only says it aloud. */
 export function withCaptureFlags(command: Command, underModel = false): Command {
-  const usual = underModel ? "the model's" : 'outer'
-  const options = [
-    new Option(
-      '--filter <words>',
-      "keep packets that match, in tcpdump's syntax: [src|dst] host, net, port, portrange, ether host, tcp, udp, icmp, ip, ip6, vlan, and, or, not, ( )",
-    ),
-    new Option(
-      '--decap <view>',
-      `which headers of a packet in a tunnel to use: the tunnel's (outer) or those inside it (inner) (default: ${usual})`,
-    ).choices(['outer', 'inner']),
-    new Option(
-      '--join-fragments',
-      `put all fragments of an IP packet into its flow${underModel ? ' (default: as the model does)' : ''}`,
-    ),
-    new Option(
-      '--drop-duplicates',
-      'ignore copies of a packet within 1 ms, as recorded by mirror ports and the interface "any"',
-    ),
-    new Option('--continuous', 'read the files as one rotated capture, in order of time'),
-  ]
-  for (const option of options) command.addOption(option.helpGroup('Captures:'))
+  return withGroup(command, 'Captures:', captureOptions(underModel ? "the model's" : 'outer', underModel))
+}
+
+function withGroup(command: Command, heading: string, options: readonly Option[]): Command {
+  for (const option of options) command.addOption(option.helpGroup(heading))
   return command
+}
+
+const captureOptions = (usualView: string, underModel: boolean): Option[] => [
+  new Option(
+    '--filter <words>',
+    "keep packets that match, in tcpdump's syntax: [src|dst] host, net, port, portrange, ether host, tcp, udp, icmp, ip, ip6, vlan, and, or, not, ( )",
+  ),
+  new Option(
+    '--decap <view>',
+    `which headers of a packet in a tunnel to use: the tunnel's (outer) or those inside it (inner) (default: ${usualView})`,
+  ).choices(['outer', 'inner']),
+  new Option(
+    '--join-fragments',
+    `put all fragments of an IP packet into its flow${underModel ? ' (default: as the model does)' : ''}`,
+  ),
+  new Option(
+    '--drop-duplicates',
+    'ignore copies of a packet within 1 ms, as recorded by mirror ports and the interface "any"',
+  ),
+  new Option('--continuous', 'read the files as one rotated capture, in order of time'),
+]
+
+/** Their names, for refusals. */
+export const CAPTURE_OPTIONS: readonly string[] = [...namesOf(captureOptions('', false)), 'flowMemory']
+
+function namesOf(options: readonly Option[]): string[] {
+  return options.map((option) => option.attributeName())
 }
 
 /** @param use what the memory is for, and how much of it there is where nothing is said. */
@@ -158,56 +159,44 @@ export interface FlowFlags {
   readonly vlanKey?: boolean
 }
 
-/** For refusals by name. */
-export const FLOW_OPTIONS = [
-  'features',
-  'iatUnit',
-  'size',
-  'protocols',
-  'truncation',
-  'idleTimeout',
-  'activeTimeout',
-  'endOnClose',
-  'vlanKey',
-] as const satisfies readonly (keyof FlowFlags)[]
-
 /** @param truncation what happens at the learned duration where nothing is said. */
 export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'): Command {
-  const options = [
-    new Option('--features <set>', "features of a row (default: the recipe's)").choices([
-      ...FLOW_FEATURE_SETS,
-    ]),
-    new Option(
-      '--iat-unit <unit>',
-      'unit of the times in rows of iat-size, iat and stats-header (default: s)',
-    ).choices(['s', 'us']),
-    new Option(
-      '--size <measure>',
-      'packet size: frame on the wire, IP length, transport payload, or captured bytes (default: payload for flow-summary, otherwise frame)',
-    ).choices(['frame', 'ip', 'payload', 'captured']),
-    new Option(
-      '--protocols <list>',
-      `transports whose flows count, of ${FLOW_PROTOCOLS.join(',')} (default: tcp,udp)`,
-    ).argParser(protocolList),
-    new Option(
-      '--truncation <mode>',
-      `a row covers a duration that is learned from the captures; a longer flow becomes several rows (split), or one row of its beginning (truncate); not for flow-summary (default: ${truncation})`,
-    ).choices(['split', 'truncate']),
-    new Option('--idle-timeout <seconds>', 'end a flow after a longer gap (default: 600)').argParser(number),
-    new Option(
-      '--active-timeout <seconds>',
-      'cut a flow after this time; the rest is another flow (default: 600 for flow-summary, otherwise none)',
-    ).argParser(number),
-    new Option(
-      '--end-on-close',
-      'end a TCP flow 0.5 s after an RST or both FINs; a SYN after a FIN or RST starts another flow (default for flow-summary)',
-    ),
-    new Option('--no-end-on-close', 'do not end flows by TCP flags (default for all other feature sets)'),
-    new Option('--vlan-key', 'keep packets of different VLANs in different flows'),
-  ]
-  for (const option of options) command.addOption(option.helpGroup('Flows and features:'))
-  return command
+  return withGroup(command, 'Flows and features:', flowOptions(truncation))
 }
+
+const flowOptions = (truncation: string): Option[] => [
+  new Option('--features <set>', "features of a row (default: the recipe's)").choices([...FLOW_FEATURE_SETS]),
+  new Option(
+    '--iat-unit <unit>',
+    'unit of the times in rows of iat-size, iat and stats-header (default: s)',
+  ).choices(['s', 'us']),
+  new Option(
+    '--size <measure>',
+    'packet size: frame on the wire, IP length, transport payload, or captured bytes (default: payload for flow-summary, otherwise frame)',
+  ).choices(['frame', 'ip', 'payload', 'captured']),
+  new Option(
+    '--protocols <list>',
+    `transports whose flows count, of ${FLOW_PROTOCOLS.join(',')} (default: tcp,udp)`,
+  ).argParser(protocolList),
+  new Option(
+    '--truncation <mode>',
+    `a row covers a duration that is learned from the captures; a longer flow becomes several rows (split), or one row of its beginning (truncate); not for flow-summary (default: ${truncation})`,
+  ).choices(['split', 'truncate']),
+  new Option('--idle-timeout <seconds>', 'end a flow after a longer gap (default: 600)').argParser(number),
+  new Option(
+    '--active-timeout <seconds>',
+    'cut a flow after this time; the rest is another flow (default: 600 for flow-summary, otherwise none)',
+  ).argParser(number),
+  new Option(
+    '--end-on-close',
+    'end a TCP flow 0.5 s after an RST or both FINs; a SYN after a FIN or RST starts another flow (default for flow-summary)',
+  ),
+  new Option('--no-end-on-close', 'do not end flows by TCP flags (default for all other feature sets)'),
+  new Option('--vlan-key', 'keep packets of different VLANs in different flows'),
+]
+
+/** Their names, for refusals. */
+export const FLOW_OPTIONS: readonly string[] = namesOf(flowOptions(''))
 
 function protocolList(text: string): readonly FlowProtocol[] {
   const names = text.split(',').map((name) => name.trim())
@@ -284,10 +273,8 @@ export function withDetectorFlags(command: Command): Command {
     '--detector <name>',
     `one of ${DETECTOR_NAMES.join(', ')} (default: ensemble for flow-summary, oc-kjl-qs for other feature sets; for rows of a file, whichever of ${PLAIN_ROWS_DETECTORS.map(({ detector }) => detector).join(', ')} suits them)`,
   )
-  command.addOption(names.helpGroup('Detector:'))
-  for (const name of OPTION_NAMES) {
-    for (const option of optionsOf(name)) command.addOption(option.helpGroup(`${optionNamed(name).group}:`))
-  }
+  withGroup(command, 'Detector:', [names])
+  for (const name of OPTION_NAMES) withGroup(command, `${optionNamed(name).group}:`, optionsOf(name))
   return command
 }
 
@@ -374,8 +361,7 @@ export function withSelectionFlags(command: Command): Command {
     new Option('--jobs <count>', 'worker threads (default: one for each processor)').argParser(whole),
     new Option('--selection-report <file>', 'write all candidates and their AUC as JSON'),
   ]
-  for (const flag of flags) command.addOption(flag.helpGroup('Choosing parameters:'))
-  return command
+  return withGroup(command, 'Choosing parameters:', flags)
 }
 
 /** null where nothing is to be chosen. Throws UsageError naming the flag that does not fit. */
@@ -426,47 +412,42 @@ export interface Recipe {
   readonly flowKey: FlowKeyRule
 }
 
-export const RECIPES: Readonly<Record<string, Recipe>> = {
-  default: {
-    features: 'flow-summary',
-    detector: 'ensemble',
-    bandwidthQuantile: 0.3,
-    quantileCompat: 'pairs',
-    centre: false,
-    supportGuard: true,
-    scaler: 'none',
-    iatUnit: 'seconds',
-    sizeMeasure: 'frame',
-    truncation: 'split',
-    flowKey: 'bidirectional-5-tuple',
-  },
-  paper: {
-    features: 'iat-size',
-    detector: 'oc-kjl-qs',
-    bandwidthQuantile: 0.25,
-    quantileCompat: 'pairs',
-    centre: false,
-    supportGuard: false,
-    scaler: 'none',
-    iatUnit: 'microseconds',
-    sizeMeasure: 'frame',
-    truncation: 'truncate',
-    flowKey: 'bidirectional-5-tuple',
-  },
-  authors: {
-    features: 'iat-size',
-    detector: 'oc-kjl-qs',
-    bandwidthQuantile: 0.3,
-    quantileCompat: 'authors',
-    centre: true,
-    supportGuard: false,
-    scaler: 'none',
-    iatUnit: 'seconds',
-    sizeMeasure: 'captured',
-    truncation: 'idle-gap',
-    flowKey: 'directional-5-tuple',
-  },
+const DEFAULT: Recipe = {
+  features: 'flow-summary',
+  detector: 'ensemble',
+  bandwidthQuantile: 0.3,
+  quantileCompat: 'pairs',
+  centre: false,
+  supportGuard: true,
+  scaler: 'none',
+  iatUnit: 'seconds',
+  sizeMeasure: 'frame',
+  truncation: 'split',
+  flowKey: 'bidirectional-5-tuple',
 }
+const PAPER: Recipe = {
+  ...DEFAULT,
+  features: 'iat-size',
+  detector: 'oc-kjl-qs',
+  bandwidthQuantile: 0.25,
+  supportGuard: false,
+  iatUnit: 'microseconds',
+  truncation: 'truncate',
+}
+const AUTHORS: Recipe = {
+  ...PAPER,
+  bandwidthQuantile: 0.3,
+  quantileCompat: 'authors',
+  centre: true,
+  iatUnit: 'seconds',
+  sizeMeasure: 'captured',
+  truncation: 'idle-gap',
+  flowKey: 'directional-5-tuple',
+}
+export const RECIPES = { default: DEFAULT, paper: PAPER, authors: AUTHORS } as const satisfies Record<
+  string,
+  Recipe
+>
 
 /** For rows of a feature set; undefined: rows of a file, where nothing is chosen by measurement. */
 export function recipeDetector(recipe: Recipe, features: FlowFeatureSet | undefined): DetectorName {
@@ -474,7 +455,7 @@ export function recipeDetector(recipe: Recipe, features: FlowFeatureSet | undefi
 }
 
 export function recipeNamed(name: string): Recipe {
-  const recipe = Object.hasOwn(RECIPES, name) ? RECIPES[name] : undefined
+  const recipe = Object.entries(RECIPES).find(([each]) => each === name)?.[1]
   if (recipe === undefined) {
     throw new UsageError(`--recipe ${name}: expected one of ${Object.keys(RECIPES).join(', ')}`)
   }
