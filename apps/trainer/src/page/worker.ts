@@ -33,38 +33,10 @@ export interface Fact {
 }
 
 /** The flows of some captures. */
-export interface Reading {
-  readonly names: readonly string[]
-  readonly flows: number
-  readonly packets: number
-  /** Packets that are in no flow, by reason. */
-  readonly dropped: readonly Fact[]
-  readonly warnings: readonly string[]
-  readonly times: Histogram
-  /** A few flows. */
-  readonly rows: readonly FlowRow[]
-}
-
-/** Flows that began in each of equal parts of the time. */
-export interface Histogram {
-  readonly beginMicros: number
-  readonly endMicros: number
-  readonly counts: readonly number[]
-  /** Of these, novel ones. */
-  readonly novel: readonly number[]
-}
-
-export interface FlowRow {
-  readonly startMicros: number
-  readonly durationMicros: number
-  readonly protocol: string
-  readonly initiator: string
-  readonly responder: string
-  readonly packets: number
-  readonly bytes: number
-  /** Why the flow is novel. */
-  readonly reasons: readonly string[]
-}
+export type Reading = ReturnType<Summary['end']>
+export type Histogram = ReturnType<typeof histogramOf>
+export type FlowRow = ReturnType<typeof rowOf>
+export type FlowMap = NonNullable<ReturnType<typeof mapOf>>
 
 export interface ModelFacts {
   readonly facts: readonly Fact[]
@@ -75,13 +47,6 @@ export interface ModelFacts {
 export interface Judged extends Reading {
   readonly novel: number
   readonly map: FlowMap | null
-}
-
-/** Flows in two dimensions: x0, y0, x1, y1, … in units of the normal flows' spread. */
-export interface FlowMap {
-  readonly remembered: Float32Array
-  readonly normal: Float32Array
-  readonly novel: Float32Array
 }
 
 /** More would take more memory than a browser's tab should have. */
@@ -226,14 +191,16 @@ function createSummary(files: readonly File[]) {
         value: (count ?? 0).toLocaleString('en-US'),
       }))
     },
-    end(rows: readonly FlowRow[]): Reading {
+    /** @param rows a few flows */
+    end(rows: readonly FlowRow[]) {
       const names = files.map(({ name }) => name)
       return {
         names,
         flows: starts.length,
         packets,
-        dropped,
-        warnings,
+        /** Packets that are in no flow, by reason. */
+        dropped: dropped as readonly Fact[],
+        warnings: warnings as readonly string[],
         times: histogramOf(starts, novelStarts),
         rows,
       }
@@ -241,7 +208,8 @@ function createSummary(files: readonly File[]) {
   }
 }
 
-function histogramOf(starts: readonly number[], novelStarts: readonly number[]): Histogram {
+/** Flows, and novel ones of these, that began in each of equal parts of the time. */
+function histogramOf(starts: readonly number[], novelStarts: readonly number[]) {
   let beginMicros = Number.POSITIVE_INFINITY
   let endMicros = Number.NEGATIVE_INFINITY
   for (const start of starts) {
@@ -300,7 +268,8 @@ async function* flowsOf(
   summary.count(reading.counters!)
 }
 
-function rowOf(flow: Flow, reasons: readonly string[] = []): FlowRow {
+/** @param reasons why the flow is novel */
+function rowOf(flow: Flow, reasons: readonly string[] = []) {
   const { startMicros, durationMicros, protocol, initiator, responder } = flow
   const end = ({ address, port }: Flow['initiator']): string =>
     address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
@@ -320,9 +289,9 @@ function rowOf(flow: Flow, reasons: readonly string[] = []): FlowRow {
 
 /**
  * The two principal components of the normal flows that the model remembers, columns standardized; null for a model
- * that remembers too few.
+ * that remembers too few. Points are x0, y0, x1, y1, … in units of the normal flows' spread.
  */
-function mapOf({ detector, contract }: SavedModel, normal: Matrix, novel: Matrix): FlowMap | null {
+function mapOf({ detector, contract }: SavedModel, normal: Matrix, novel: Matrix) {
   const remembered = rememberedRows(detector)
   if (remembered === null || remembered.rows < 3) return null
   const service = categoryColumn(contract)
