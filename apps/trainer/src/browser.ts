@@ -73,71 +73,62 @@ async function* framesOf(blocks: AsyncIterable<Uint8Array>, ending: Ending): Asy
 }
 
 /** What is compressed by gzip, unpacked; anything else as it is. */
-async function* unpacked(blocks: AsyncIterable<Uint8Array>, ending: Ending): AsyncGenerator<Uint8Array> {
-  const source = blocks[Symbol.asyncIterator]()
+async function* unpacked(source: AsyncIterable<Uint8Array>, ending: Ending): AsyncGenerator<Uint8Array> {
+  const blocks = checkedBlocks(source)
   try {
     let head = new Uint8Array(0)
     while (head.length < 2) {
-      const next = await source.next()
+      const next = await blocks.next()
       if (next.done === true) break
-      head = joined(head, checkedBlock(next.value))
+      head = joined(head, next.value)
     }
-    if (head[0] === 0x1f && head[1] === 0x8b) yield* gunzipped(head, source, ending)
+    if (head[0] === 0x1f && head[1] === 0x8b) yield* gunzipped(head, blocks, ending)
     else {
       yield head
-      for (let next = await source.next(); next.done !== true; next = await source.next()) {
-        yield checkedBlock(next.value)
-      }
+      yield* blocks
     }
   } finally {
-    await source.return?.()
+    await blocks.return()
   }
 }
 
+type Blocks = AsyncGenerator<Uint8Array<ArrayBuffer>, void>
+
 async function* gunzipped(
   head: Uint8Array<ArrayBuffer>,
-  source: AsyncIterator<Uint8Array>,
+  blocks: Blocks,
   ending: Ending,
 ): AsyncGenerator<Uint8Array> {
-  const gunzip = new DecompressionStream('gzip')
-  const writer = gunzip.writable.getWriter()
   let sourceError: { readonly error: unknown } | null = null
-  const next = async (): Promise<Uint8Array<ArrayBuffer> | null> => {
-    try {
-      const step = await source.next()
-      return step.done === true ? null : checkedBlock(step.value)
-    } catch (error) {
-      sourceError = { error }
-      throw error
-    }
-  }
-  const feed = async (): Promise<void> => {
-    for (let block: Uint8Array<ArrayBuffer> | null = head; block !== null; block = await next()) {
-      await writer.write(block)
-    }
-    await writer.close()
-  }
-  // the reader below gets the error
-  feed().catch((error) => writer.abort(error).catch(() => {}))
-  const reader = gunzip.readable.getReader()
+  const packed = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    start: (controller) => controller.enqueue(head),
+    async pull(controller) {
+      try {
+        const next = await blocks.next()
+        if (next.done === true) controller.close()
+        else controller.enqueue(next.value)
+      } catch (error) {
+        sourceError = { error }
+        throw error
+      }
+    },
+  })
   try {
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return
-      yield value
-    }
+    yield* blocksOf(packed.pipeThrough(new DecompressionStream('gzip')))!
   } catch (error) {
     if (sourceError !== null) throw (sourceError as { readonly error: unknown }).error
     const why = error instanceof Error ? error.message : String(error)
     ending.damage = new FormatError('gzip', `damaged or cut short: ${why}`)
-  } finally {
-    await reader.cancel().catch(() => {})
   }
 }
 
-function checkedBlock(block: unknown): Uint8Array<ArrayBuffer> {
-  if (block instanceof Uint8Array) return block as Uint8Array<ArrayBuffer>
-  throw new ArgumentError(`source: expected a stream of Uint8Array, found ${describe(block)}`, 'source')
+async function* checkedBlocks(source: AsyncIterable<unknown>): Blocks {
+  for await (const block of source) {
+    if (!(block instanceof Uint8Array)) {
+      throw new ArgumentError(`source: expected a stream of Uint8Array, found ${describe(block)}`, 'source')
+    }
+    yield block as Uint8Array<ArrayBuffer>
+  }
 }
 
 function joined(a: Uint8Array<ArrayBuffer>, b: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
