@@ -21,60 +21,39 @@ const SHARED_INPUTS = [
   'tools/workspace/licences.mjs',
 ]
 
-/** `build` where a program is bundled from what tsc makes; else there is `dist` alone. */
-const OUTPUTS = ['build', 'dist']
-
-function addFile(signature, path) {
-  const status = statSync(join(root, path), { throwIfNoEntry: false })
-  if (status !== undefined) signature[path] = `${status.mtimeMs} ${status.size}`
-}
-
-function addTree(signature, path) {
-  let entries
-  try {
-    entries = readdirSync(join(root, path), { withFileTypes: true })
-  } catch {
-    return
+/** Time and size of all files at and below some paths, as one text. */
+function signatureOf(paths) {
+  const lines = []
+  const add = (path) => {
+    const status = statSync(join(root, path), { throwIfNoEntry: false })
+    if (status?.isDirectory()) for (const name of readdirSync(join(root, path)).sort()) add(`${path}/${name}`)
+    else if (status !== undefined) lines.push(`${path} ${status.mtimeMs} ${status.size}`)
   }
-  for (const entry of entries) {
-    if (entry.isDirectory()) addTree(signature, `${path}/${entry.name}`)
-    else addFile(signature, `${path}/${entry.name}`)
-  }
+  paths.forEach(add)
+  return lines.join('\n')
 }
 
-/** Time and size of everything that a build of `directory` reads. */
-export function inputsOf(directory) {
-  const signature = {}
-  for (const path of SHARED_INPUTS) addFile(signature, path)
-  for (const name of ['package.json', 'tsconfig.json', 'turbo.json'])
-    addFile(signature, `${directory}/${name}`)
-  addTree(signature, `${directory}/src`)
-  addTree(signature, `${directory}/assembly`)
-  return signature
-}
+/** What a build of `directory` reads. */
+export const inputsOf = (directory) =>
+  signatureOf([
+    ...SHARED_INPUTS,
+    ...['package.json', 'tsconfig.json', 'turbo.json', 'src', 'assembly'].map(
+      (name) => `${directory}/${name}`,
+    ),
+  ])
 
-/** Time and size of everything that a build of `directory` writes. */
-export function outputsOf(directory) {
-  const signature = {}
-  for (const folder of OUTPUTS) addTree(signature, `${directory}/${folder}`)
-  return signature
-}
+/** What it writes: `build` where a program is bundled from what tsc makes; else there is `dist` alone. */
+const outputsOf = (directory) => signatureOf([`${directory}/build`, `${directory}/dist`])
 
 const recordPath = (directory) => join(stateDirectory, 'built', `${directory}.json`)
 
-function isEqual(left, right) {
-  const names = Object.keys(left)
-  return names.length === Object.keys(right).length && names.every((name) => left[name] === right[name])
-}
-
 export function isFresh({ directory }) {
-  let record
   try {
-    record = readJson(recordPath(directory))
+    const { inputs, outputs } = readJson(recordPath(directory))
+    return inputs === inputsOf(directory) && outputs === outputsOf(directory)
   } catch {
-    return false
+    return false // never built, or built by another process just now
   }
-  return isEqual(record.inputs, inputsOf(directory)) && isEqual(record.outputs, outputsOf(directory))
 }
 
 /** The next build makes it anew. */

@@ -7,8 +7,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     setupFiles: [join(root, 'tools/workspace/samples.mjs')],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     // of a busy machine: a poll that is answered ends at once
     expect: { poll: { timeout: 10_000 } },
     isolate: false,
