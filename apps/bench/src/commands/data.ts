@@ -51,7 +51,7 @@ function prepareCommand(): Command {
     })
 }
 
-type DataOptions = Pick<CommandOptions, 'manifests' | 'datasets' | 'trainRows'>
+type DataOptions = Pick<CommandOptions, 'manifests' | 'datasets'> & { readonly trainRows?: number }
 
 async function dataVerify(dir: string, options: DataOptions): Promise<number> {
   const manifests = chooseManifests(readManifests(options.manifests), options.datasets)

@@ -39,7 +39,6 @@ export function machinesCommand(): Command {
   return withWork(new Command('machines'))
     .description('test the models of trials on other machines: over ssh, emulated, or with a memory limit')
     .requiredOption('--targets <file>', 'the machines, in YAML or JSON')
-    .option('--only <names>', 'only these targets, separated by commas', names)
     .option(
       '--readings <file>',
       'file for all that the other machines print: times, memory, digests',
@@ -73,7 +72,7 @@ the same work is skipped. Over ssh, host keys are checked, and no files stay on 
 
 Examples:
   oddflow-bench machines --targets targets.yaml
-  oddflow-bench machines --targets targets.yaml --only rspi --tuning none --repeats 1`,
+  oddflow-bench machines --targets targets.yaml --tuning none --repeats 1`,
     )
     .action(async (options) => {
       process.exitCode = await machines(options)
@@ -136,7 +135,7 @@ function withWork(command: Command): Command {
 
 // ---- bundle
 
-export interface WorkOptions extends Omit<CommandOptions, 'trainRows' | 'workers' | 'seed' | 'machine'> {
+export interface WorkOptions extends CommandOptions {
   readonly refitRows: number
 }
 
@@ -260,13 +259,12 @@ export function merge(files: readonly string[], options: MergeOptions): number {
 
 interface MachinesOptions extends WorkOptions {
   readonly targets: string
-  readonly only?: readonly string[]
   readonly readings: string
 }
 
 export async function machines(options: MachinesOptions): Promise<number> {
   const { readTargets } = await import('../machines/target.js')
-  const targets = chooseTargets(readTargets(options.targets), options.only, options.targets)
+  const targets = readTargets(options.targets)
   const temporary = openScratchFolder('oddflow-bench')
   try {
     note('making the bundle')
@@ -351,17 +349,4 @@ function readingsOf(target: Target, bundle: Bundle, { machine, items }: TargetRu
     expected,
     outcome,
   }))
-}
-
-function chooseTargets(all: readonly Target[], names: readonly string[] | undefined, path: string): Target[] {
-  if (names === undefined) return [...all]
-  return names.map((name) => {
-    const found = all.find((target) => target.name === name)
-    if (found === undefined) {
-      throw new UsageError(
-        `${name}: no such target in ${path}; there are ${all.map((t) => t.name).join(', ')}`,
-      )
-    }
-    return found
-  })
 }

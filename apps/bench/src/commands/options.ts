@@ -3,7 +3,6 @@
 import { join } from 'node:path'
 import type { Tuning } from '@oddflow/evaluation'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { EXPECTED_NAME, SHORT_NAME } from '../machines/machine-description.js'
 
 /** Each once, in the order in which they first came: what is asked for twice is not done twice. */
 export function names(value: string): string[] {
@@ -22,11 +21,6 @@ export function whole(least: number, most: number): (value: string) => number {
   }
 }
 
-function machineName(value: string): string {
-  if (!SHORT_NAME.test(value)) throw new InvalidArgumentError(EXPECTED_NAME)
-  return value
-}
-
 export const RESULTS = 'docs/results'
 export const TRIALS = `${RESULTS}/trials.jsonl`
 
@@ -42,11 +36,7 @@ export interface CommandOptions {
   readonly detectors?: readonly string[]
   readonly tuning: 'none' | 'minimal' | 'both'
   readonly repeats: number
-  readonly trainRows?: number
-  readonly workers?: number
-  readonly seed: number
   readonly testRuns: number
-  readonly machine: string
   /** A file. */
   readonly trials: string
 }
@@ -72,13 +62,11 @@ export function withTuning(command: Command): Command {
 
 /** `repeats`: how many, when nothing is said. */
 export function withRepeats(command: Command, repeats: number): Command {
-  return withSeed(
-    command.option(
-      '--repeats <count>',
-      'number of repeats, each on different training rows',
-      whole(1, 1000),
-      repeats,
-    ),
+  return command.option(
+    '--repeats <count>',
+    'number of repeats, each on different training rows',
+    whole(1, 1000),
+    repeats,
   )
 }
 
@@ -91,21 +79,8 @@ export function withTrainRows(command: Command): Command {
   )
 }
 
-export function withSeed(command: Command): Command {
-  return command.option('--seed <number>', 'seed of all randomness', whole(0, Number.MAX_SAFE_INTEGER), 1)
-}
-
 export function withTestRuns(command: Command): Command {
   return command.option('--test-runs <count>', 'timed passes over the test rows', whole(1, 1000), 20)
-}
-
-export function withMachine(command: Command): Command {
-  return command.option(
-    '--machine <name>',
-    'name of this machine in the tables: server, rspi, nano, …',
-    machineName,
-    'server',
-  )
 }
 
 /** `otherwise`: which, when nothing is said. */

@@ -35,12 +35,12 @@ import {
   startSpeedPeers,
   writeSpeedReadings,
 } from '../peers/speed.js'
+import { SEED } from '../run/job.js'
 import { cpuName } from '../run/machine.js'
 import { candidatesOf, measureScores } from '../run/trial-model.js'
 import { readTrials } from '../run/trials-file.js'
 import {
   type CommandOptions,
-  names,
   RESULTS,
   TRIALS,
   tuningsOf,
@@ -62,11 +62,6 @@ export function peersCommand(): Command {
         'svm: AUC and times of other one-class SVMs, for every data set, repeat and tuning (existing results are not run again); speed: scoring and training, compared with numpy, scikit-learn and C (default: both)',
       ).choices(COMPARISONS),
     )
-    .option(
-      '--datasets <names>',
-      'for svm: only these data sets, separated by commas (default: all that are present)',
-      names,
-    )
   return withTestRuns(withRepeats(withTuning(command), 3))
     .option('--trials <file>', 'for svm: file of trials, whose bandwidths are used', TRIALS)
     .option('--dataset <name>', 'for speed: the data set to train on and score', 'ctu-rows')
@@ -77,7 +72,7 @@ export function peersCommand(): Command {
       `
 Examples:
   oddflow-bench peers
-  oddflow-bench peers svm --datasets ctu-rows --tuning none
+  oddflow-bench peers svm --tuning none
   oddflow-bench peers speed --rounds 3
 
 A peer that is not installed is reported as absent. The C program is compiled with cc from source that comes with oddflow-bench.`,
@@ -85,7 +80,7 @@ A peer that is not installed is reported as absent. The C program is compiled wi
     .action(async (what: (typeof COMPARISONS)[number] | undefined, options, command: Command) => {
       if (what === 'svm') refuseOptions(command, ['dataset', 'rounds'], 'peers svm')
       if (what === 'speed') {
-        const ofSvm = ['datasets', 'tuning', 'repeats', 'testRuns', 'trials']
+        const ofSvm = ['tuning', 'repeats', 'testRuns', 'trials']
         refuseOptions(command, ofSvm, 'peers speed')
       }
       if (what !== 'speed') {
@@ -103,7 +98,6 @@ interface SvmWork {
   readonly data: string
   readonly tuning: Tuning
   readonly repeat: number
-  readonly seed: number
   /** Timed passes over the test rows. */
   readonly testRuns: number
   /** Of OCSVM over these rows; null where none was run. There must be one where it is tuned. */
@@ -116,12 +110,12 @@ interface SvmWork {
  * installed. Throws DataError where the trial is not what this program gives.
  */
 async function compareSvm(peer: Peer, work: SvmWork): Promise<PeerReading | null> {
-  const { manifest, data, tuning, repeat, seed, testRuns, trial } = work
-  const { train, tests, dataSha256 } = loadRepeat(manifest, data, repeat, seed, 'iat-size', trial?.trainRows)
+  const { manifest, data, tuning, repeat, testRuns, trial } = work
+  const { train, tests, dataSha256 } = loadRepeat(manifest, data, repeat, SEED, 'iat-size', trial?.trainRows)
   const [{ sample, data: test }, { data: timed }] = [tests[0]!, tests[tests.length - 1]!]
   const parameters = parametersOf(work)
   const started = performance.now()
-  const model = fitDetector(train, parameters, createRng(seed).fork(`repeat ${repeat}`))
+  const model = fitDetector(train, parameters, createRng(SEED).fork(`repeat ${repeat}`))
   const trainMillis = performance.now() - started
   const { kernel } = model.svm
   if (kernel.kind !== 'rbf') throw new RangeError('an rbf kernel was asked for')
@@ -149,7 +143,7 @@ async function compareSvm(peer: Peer, work: SvmWork): Promise<PeerReading | null
     dataSha256,
     tuning,
     repeat,
-    seed,
+    seed: SEED,
     trainRows: train.rows,
     testRows: timed.rows.rows,
     peer,
@@ -205,7 +199,7 @@ function refuseOptions(command: Command, names: readonly string[], what: string)
   }
 }
 
-interface PeerSpeedOptions extends Pick<CommandOptions, 'data' | 'manifests' | 'seed'> {
+interface PeerSpeedOptions extends Pick<CommandOptions, 'data' | 'manifests'> {
   readonly dataset: string
   readonly rounds: number
   readonly out: string
@@ -213,9 +207,9 @@ interface PeerSpeedOptions extends Pick<CommandOptions, 'data' | 'manifests' | '
 
 /** Everything is ended and removed, however it ends. */
 async function peerSpeed(options: PeerSpeedOptions): Promise<void> {
-  const { dataset, rounds, seed, data, out } = options
+  const { dataset, rounds, data, out } = options
   const [manifest] = availableManifests({ ...options, datasets: [dataset] })
-  const { train } = loadRepeat(manifest!, data, 0, seed)
+  const { train } = loadRepeat(manifest!, data, 0, SEED)
   if (train.rows < SCORED_ROWS) {
     throw new DataError(`${dataset}: expected ${SCORED_ROWS} training rows or more, found ${train.rows}`)
   }
@@ -262,7 +256,7 @@ async function peerSpeed(options: PeerSpeedOptions): Promise<void> {
   }
 }
 
-interface PeersOptions extends Omit<CommandOptions, 'detectors' | 'trainRows' | 'workers' | 'machine'> {
+interface PeersOptions extends Omit<CommandOptions, 'datasets' | 'detectors'> {
   readonly out: string
 }
 
@@ -280,7 +274,7 @@ export async function peers(options: PeersOptions): Promise<number> {
   let failures = 0
   let untried = 0
   for (const { manifest, tuning, repeat } of plan(options)) {
-    const work = { dataset: manifest.name, tuning, repeat, seed: options.seed }
+    const work = { dataset: manifest.name, tuning, repeat, seed: SEED }
     const trial = trialOf(trials, work)
     if (trial === null && tuning === 'minimal') {
       untried++

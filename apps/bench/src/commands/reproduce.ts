@@ -2,9 +2,10 @@
 import { DataError, OddFlowError } from '@oddflow/core'
 import { type Trial, trialKey } from '@oddflow/evaluation'
 import { UsageError } from '@oddflow/program'
-import { Command } from 'commander'
+import { Command, InvalidArgumentError } from 'commander'
 import { availableManifests, featuresOf, trainRowsThere } from '../datasets/load-repeat.js'
 import { FEATURES, type Manifest } from '../datasets/manifest.js'
+import { EXPECTED_NAME, SHORT_NAME } from '../machines/machine-description.js'
 import { jobKey, planJobs } from '../run/job.js'
 import { isMethodName, isTunable, METHOD_NAMES, type MethodName } from '../run/trial-model.js'
 import { runIntoFile } from '../run/trials-file.js'
@@ -18,7 +19,6 @@ import {
   withData,
   withDatasets,
   withDetectors,
-  withMachine,
   withManifests,
   withRepeats,
   withTestRuns,
@@ -35,7 +35,13 @@ export function reproduceCommand(): Command {
     'number of parallel trials (default: the number of CPUs minus one)',
     whole(1, 256),
   )
-  return withMachine(withTestRuns(command))
+  return withTestRuns(command)
+    .option(
+      '--machine <name>',
+      'name of this machine in the tables: server, rspi, nano, …',
+      machineName,
+      'server',
+    )
     .option('--trials <file>', 'file for the trials', TRIALS)
     .addHelpText(
       'after',
@@ -51,6 +57,11 @@ Times are wall-clock times: for a speed table, run with --workers 1 on an idle m
     .action(async (options) => {
       process.exitCode = await reproduce(options)
     })
+}
+
+function machineName(value: string): string {
+  if (!SHORT_NAME.test(value)) throw new InvalidArgumentError(EXPECTED_NAME)
+  return value
 }
 
 /** Refuses a file whose trials have another n: a trial's key does not hold n, so both would stand in one table. */
@@ -88,6 +99,9 @@ function rowsThere(manifest: Manifest, data: string, repeat: number): number | n
 
 interface ReproduceOptions extends CommandOptions {
   readonly features?: readonly string[]
+  readonly trainRows?: number
+  readonly workers?: number
+  readonly machine: string
 }
 
 /** Resolves to the exit code: 1 when a trial could not be made. */
@@ -120,7 +134,6 @@ export async function reproduce(options: ReproduceOptions): Promise<number> {
     detectors,
     tunings: tuningsOf(options),
     repeats: options.repeats,
-    seed: options.seed,
     ...(options.trainRows === undefined ? {} : { trainRows: options.trainRows }),
   })
   const checkThere = (trials: readonly Trial[]): void => checkTrainRows(trials, manifests, options)

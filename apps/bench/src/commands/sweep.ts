@@ -18,11 +18,9 @@ import { runIntoFile } from '../run/trials-file.js'
 import {
   type CommandOptions,
   RESULTS,
-  whole,
   withData,
   withDatasets,
   withDetectors,
-  withMachine,
   withRepeats,
   withTestRuns,
 } from './options.js'
@@ -36,13 +34,7 @@ export function sweepCommand(): Command {
         'nu: OCSVM over nu, compared with OC-KJL and OC-Nystrom over m, d, k; scaler: scalers × bandwidths × detectors; rows: training rows × detectors',
       ).choices(SWEEP_NAMES),
     )
-  withRepeats(withDetectors(command), 3).option(
-    '--workers <count>',
-    'number of parallel trials; for valid times use 1 on an idle machine',
-    whole(1, 256),
-    1,
-  )
-  return withMachine(withTestRuns(command))
+  return withTestRuns(withRepeats(withDetectors(command), 3))
     .option('--trials <file>', 'file for the trials (default: sweep-WHAT.jsonl in docs/results)')
     .addHelpText(
       'after',
@@ -137,7 +129,7 @@ export function sweepSettings(name: SweepName): SweepSetting[] {
   }
 }
 
-type SweepOptions = Omit<CommandOptions, 'tuning' | 'trainRows'>
+type SweepOptions = Omit<CommandOptions, 'tuning'>
 
 /** Resolves to the exit code: 1 when a trial could not be made. */
 export async function sweep(name: SweepName, options: SweepOptions): Promise<number> {
@@ -159,12 +151,15 @@ export async function sweep(name: SweepName, options: SweepOptions): Promise<num
           // IAT+SIZE where there are several
           const features = featuresOf(manifest, options.data)[0]!
           const detector: DetectorName = setting.options.detector
-          return { manifest, features, detector, tuning: 'none', repeat, seed: options.seed, setting }
+          return { manifest, features, detector, tuning: 'none', repeat, setting }
         }),
       ),
   ).flat()
   return runIntoFile({
     ...options,
+    machine: 'server',
+    // in parallel, trials would lengthen each other's times
+    workers: 1,
     jobs,
     keyOf: (trial) => sweepTrialKey(name, trial),
     keyOfJob: (job, machine) =>

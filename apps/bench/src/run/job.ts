@@ -27,6 +27,9 @@ import type { Manifest } from '../datasets/manifest.js'
 import { VERSION } from './machine.js'
 import { candidatesOf, encodeTrialModel, isTunable, type MethodName, measureScores } from './trial-model.js'
 
+/** Of all randomness of a trial. */
+export const SEED = 1
+
 export interface RunSettings {
   /** Folder of the data sets. */
   readonly data: string
@@ -45,15 +48,15 @@ const clock = (): number => performance.now()
 export function runTrial(job: Job, settings: RunSettings): Trial {
   // Windows keeps none, and says 0
   const loadAverage = platform() === 'win32' ? null : (loadavg()[0] ?? null)
-  const loaded = loadRepeat(job.manifest, settings.data, job.repeat, job.seed, job.features, job.trainRows)
+  const loaded = loadRepeat(job.manifest, settings.data, job.repeat, SEED, job.features, job.trainRows)
   const train = firstRows(loaded.train, job.setting?.trainRows ?? null, job.manifest.name)
   const { dataSha256 } = loaded
-  const rng = createRng(job.seed).fork(`repeat ${job.repeat}`)
+  const rng = createRng(SEED).fork(`repeat ${job.repeat}`)
   const chosen = choose(job, loaded, rng)
   const started = clock()
   const fitted = fitDetector(train, chosen.parameters, rng)
   const trainMillis = clock() - started
-  const bytes = encodeTrialModel(fitted, train, { oddflowVersion: VERSION, seed: job.seed, dataSha256 })
+  const bytes = encodeTrialModel(fitted, train, { oddflowVersion: VERSION, seed: SEED, dataSha256 })
   const { detector: model } = decodeModelFile(bytes)
   const workspace = createScoreWorkspace(model)
   const results = loaded.tests.map(({ sample, data }): TestResult => {
@@ -76,7 +79,7 @@ export function runTrial(job: Job, settings: RunSettings): Trial {
     detector: job.detector,
     tuning: job.tuning,
     repeat: job.repeat,
-    seed: job.seed,
+    seed: SEED,
     trainRows: train.rows,
     validationAuc: chosen.validationAuc,
     parameters: fitted.parameters,
@@ -123,7 +126,6 @@ export interface Job {
   readonly detector: MethodName
   readonly tuning: Tuning
   readonly repeat: number
-  readonly seed: number
   /** n, where it is stated. */
   readonly trainRows?: number
   /** Of a sweep: in the place of what the tuning says. */
@@ -138,7 +140,6 @@ interface PlanOptions {
   readonly tunings: readonly Tuning[]
   /** Maximum number of repeats of each data set. */
   readonly repeats: number
-  readonly seed: number
   /** n, where it is stated. */
   readonly trainRows?: number
 }
@@ -150,7 +151,6 @@ export function planJobs({
   detectors,
   tunings,
   repeats,
-  seed,
   trainRows,
 }: PlanOptions): Job[] {
   const stated = trainRows === undefined ? {} : { trainRows }
@@ -162,7 +162,7 @@ export function planJobs({
         for (const features of featuresOf(manifest)) {
           for (const detector of detectors) {
             if (tuning === 'none' || isTunable(detector)) {
-              jobs.push({ manifest, features, detector, tuning, repeat, seed, ...stated })
+              jobs.push({ manifest, features, detector, tuning, repeat, ...stated })
             }
           }
         }
@@ -174,5 +174,5 @@ export function planJobs({
 
 /** As `trialKey` of the trial that comes of it. */
 export function jobKey({ manifest, ...job }: Job, machine: string): string {
-  return `${workKey({ ...job, dataset: manifest.name })} ${machine}`
+  return `${workKey({ ...job, dataset: manifest.name, seed: SEED })} ${machine}`
 }

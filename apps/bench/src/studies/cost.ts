@@ -4,7 +4,6 @@ import { createMatrix, createRng, type Matrix } from '@oddflow/core'
 import { createScoreWorkspace, encodeModelFile, type SavedModel, scoreSamples } from '@oddflow/detectors'
 import type { TrainingSet } from '@oddflow/program'
 import { z } from 'zod'
-import { whole } from '../commands/options.js'
 import { count } from '../files.js'
 import { fixed } from '../tables/table.js'
 import {
@@ -20,6 +19,7 @@ import { readDevices, splitOf } from './watch.js'
 
 const DEVICE = 'HueBridge'
 const FIT_ROWS = 5000
+const LARGE_FIT_ROWS = 1_000_000
 const BATCH_ROWS = 1000
 const ROUNDS = 41
 const FITS = 5
@@ -78,27 +78,19 @@ function timeScores(models: readonly SavedModel[], rows: Matrix): number[] {
   return nanos.map(median)
 }
 
-interface CostOptions {
-  readonly rows: number
-}
-
-async function measureCost(
-  folder: string,
-  largeRows: number,
-  tell: (what: string) => void,
-): Promise<CostFigures> {
+async function measureCost(folder: string, tell: (what: string) => void): Promise<CostFigures> {
   const recipe = variantNamed(DEFAULT_VARIANT)
   const { train, normal } = splitOf(readDevices(folder), DEVICE, 1)
   const captures = [...train, ...normal].map((capture) => wholeCapture(join(folder, capture)))
   const set = trainingSet(await collectFlows(captures, recipe), recipe)
-  const large = drawn(set, largeRows)
+  const large = drawn(set, LARGE_FIT_ROWS)
   const cpu = process.cpuUsage()
   const began = performance.now()
   trained(large, 'ensemble')
   const seconds = (performance.now() - began) / 1000
   const { user, system } = process.cpuUsage(cpu)
   const peakBytes = 1024 * process.resourceUsage().maxRSS
-  tell(`${largeRows} rows fitted in ${fixed(seconds, 1)} s`)
+  tell(`${LARGE_FIT_ROWS} rows fitted in ${fixed(seconds, 1)} s`)
   const some = drawn(set, FIT_ROWS)
   const fits = Array.from({ length: FITS }, () => {
     const before = performance.now()
@@ -114,7 +106,7 @@ async function measureCost(
     modelBytes: modelBytes!,
     kjlBytes: kjlBytes!,
     fitMillis: median(fits),
-    large: { rows: largeRows, seconds, processorSeconds: (user + system) / 1e6, peakBytes },
+    large: { rows: LARGE_FIT_ROWS, seconds, processorSeconds: (user + system) / 1e6, peakBytes },
   }
 }
 
@@ -141,13 +133,11 @@ ${targetTable([
 The fit of ${large.rows} rows took ${seconds(large.processorSeconds)} of processor time.`
 }
 
-export const cost = defineStudy<CostOptions, CostFigures>({
+export const cost = defineStudy<unknown, CostFigures>({
   name: 'cost',
   title: 'What the default costs',
   description: 'time of a score, size of a model, and time and memory of a fit, compared with OC-KJL',
-  configure: (command) =>
-    command.option('--rows <count>', 'rows of the large fit', whole(1000, 10_000_000), 1_000_000),
   figures,
-  run: ({ data, rows }, tell) => measureCost(join(data, 'watch'), rows, tell),
+  run: ({ data }, tell) => measureCost(join(data, 'watch'), tell),
   page,
 })

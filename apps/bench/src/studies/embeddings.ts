@@ -14,7 +14,6 @@ import {
 } from '@oddflow/detectors'
 import { type Spread, spread } from '@oddflow/evaluation'
 import { z } from 'zod'
-import { whole } from '../commands/options.js'
 import { publishedRows } from '../datasets/load-repeat.js'
 import { list, positive, share, text } from '../files.js'
 import { UNTUNED_QUANTILE } from '../run/trial-model.js'
@@ -118,6 +117,8 @@ const ROWS = 5000
 const LANDMARKS = 200
 const DIMENSIONS = 2
 const SHOWN = 400
+/** Random choices of landmarks. */
+const DRAWS = 20
 
 export function measureClusterInCluster(draws: number): EmbeddingFigures['clusterInCluster'] {
   const { rows, isOuter } = drawClusterInCluster(ROWS, createRng(SEED).fork('cluster in cluster'))
@@ -363,25 +364,14 @@ function ellipse(mean: Point, [xx, xy, yy]: MixturePicture['components'][number]
   })
 }
 
-interface EmbeddingOptions {
-  readonly draws: number
-}
-
-export const embeddings = defineStudy<EmbeddingOptions, EmbeddingFigures>({
+export const embeddings = defineStudy<unknown, EmbeddingFigures>({
   name: 'embeddings',
   title: 'Embeddings as pictures',
   description:
     "plot two of the paper's figures again: an artificial data set before and after its embedding, and mixtures of embedded rows (data/paper)",
-  configure: (command) =>
-    command.option(
-      '--draws <count>',
-      'number of random choices of landmarks, for the artificial data set',
-      whole(1, 1000),
-      20,
-    ),
   figures,
-  async run({ data, draws }, tell) {
-    const clusterInCluster = measureClusterInCluster(draws)
+  async run({ data }, tell) {
+    const clusterInCluster = measureClusterInCluster(DRAWS)
     tell('Cluster in Cluster')
     const mixtures = SETS.flatMap((set) =>
       DETECTORS.map((detector) => {

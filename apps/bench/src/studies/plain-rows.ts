@@ -11,7 +11,6 @@ import {
 import { checkParameters, type DetectorName, type DetectorOptions, fitDetector } from '@oddflow/detectors'
 import { PLAIN_ROWS_DETECTORS, selectDetector } from '@oddflow/evaluation'
 import { z } from 'zod'
-import { whole } from '../commands/options.js'
 import { type LabelledRows, publishedRows } from '../datasets/load-repeat.js'
 import { count, list, share, text } from '../files.js'
 import { tableOf } from '../tables/table.js'
@@ -19,6 +18,8 @@ import { areaOf, scoresOf } from './flows.js'
 import { defineStudy, mean, targetTable, three } from './study.js'
 
 const TRAINING_ROWS = 2000
+/** Of training rows, for each set. */
+const DRAWS = 6
 const DIMENSIONS = [2, 5, 10, 20, 50]
 /** The default before, first. */
 const SINGLE: readonly DetectorName[] = [
@@ -80,10 +81,6 @@ function gaussianRows(kind: GaussianKind, dimension: number, rng: Rng): Labelled
   return { train, test, isNovel: new Uint8Array(2000).fill(1, 1000) }
 }
 
-interface PlainRowsOptions {
-  readonly draws: number
-}
-
 function setsFrom(data: string): { readonly name: string; draw(rng: Rng, i: number): LabelledRows }[] {
   const published = publishedRows(data).map(({ dataset, repeats, load }) => ({
     name: dataset,
@@ -103,16 +100,12 @@ function setsFrom(data: string): { readonly name: string; draw(rng: Rng, i: numb
   return [...published, ...made]
 }
 
-function measurePlainRows(
-  data: string,
-  { draws }: PlainRowsOptions,
-  tell: (what: string) => void,
-): PlainRowsFigures {
+function measurePlainRows(data: string, tell: (what: string) => void): PlainRowsFigures {
   const sets = setsFrom(data).map(({ name, draw }) => {
     const chosen: number[] = []
     const single = new Map<string, number[]>(SINGLE.map((detector) => [detector, []]))
     const choices: Record<string, number> = {}
-    for (let i = 0; i < draws; i++) {
+    for (let i = 0; i < DRAWS; i++) {
       const rng = createRng(i + 1).fork(name)
       const { train, test, isNovel } = draw(rng.fork('rows'), i)
       const aucOf = (options: DetectorOptions): number =>
@@ -134,7 +127,7 @@ function measurePlainRows(
     )
     return set
   })
-  return { draws, sets }
+  return { draws: DRAWS, sets }
 }
 
 type SetFigures = PlainRowsFigures['sets'][number]
@@ -179,14 +172,12 @@ ${tableOf(sets, 1, [
 ])}`
 }
 
-export const plainRows = defineStudy<PlainRowsOptions, PlainRowsFigures>({
+export const plainRows = defineStudy<unknown, PlainRowsFigures>({
   name: 'plain-rows',
   title: 'Rows of a file, untuned',
   description:
     'the detector that train chooses for rows of a file, compared with each single detector (data/paper, and Gaussians)',
-  configure: (command) =>
-    command.option('--draws <count>', 'draws of training rows for each set', whole(1, 100), 6),
   figures,
-  run: async ({ data, ...options }, tell) => measurePlainRows(join(data, 'paper'), options, tell),
+  run: async ({ data }, tell) => measurePlainRows(join(data, 'paper'), tell),
   page,
 })

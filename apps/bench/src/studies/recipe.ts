@@ -1,8 +1,6 @@
 /** Variants of the default recipe, on data/watch, data/week and the traffic lab. */
 import { join } from 'node:path'
-import { UsageError } from '@oddflow/program'
 import { z } from 'zod'
-import { names, whole } from '../commands/options.js'
 import { count, list, share, text } from '../files.js'
 import { fixed, tableOf } from '../tables/table.js'
 import { measureLab } from './attacks.js'
@@ -10,6 +8,9 @@ import { describeRecipe, VARIANT_NAMES, variantNamed } from './flows.js'
 import { defineStudy, mean, percent, three } from './study.js'
 import { averageOf, measureWatch, orderOfTime, randomOrders, worstDevice } from './watch.js'
 import { measureWeek, summariseWeek } from './week.js'
+
+/** Random orders of the captures of a device. */
+const SEEDS = 5
 
 const averages = z.strictObject({
   auc: share,
@@ -37,19 +38,10 @@ const figures = z.strictObject({
 })
 export type RecipeFigures = z.infer<typeof figures>
 
-interface RecipeOptions {
-  readonly variants?: readonly string[]
-  readonly seeds: number
-}
-
-async function measureVariant(
-  name: string,
-  data: string,
-  seeds: number,
-): Promise<RecipeFigures['variants'][number]> {
+async function measureVariant(name: string, data: string): Promise<RecipeFigures['variants'][number]> {
   const recipe = variantNamed(name)
   const quietly = (): void => {}
-  const orders = Array.from({ length: seeds }, (_, i) => i + 1)
+  const orders = Array.from({ length: SEEDS }, (_, i) => i + 1)
   const splits = await measureWatch(join(data, 'watch'), recipe, orders, quietly)
   const lab = await measureLab(recipe, quietly)
   return {
@@ -136,42 +128,22 @@ form. Share of novel flows found at 1 % of normal ones:
 point counts half: the mean AUC is .943 with a half and .925 with a whole, at the same share found.
 `
 
-export const recipe = defineStudy<RecipeOptions, RecipeFigures>({
+export const recipe = defineStudy<unknown, RecipeFigures>({
   name: 'default-recipe',
   title: 'How the default recipe was chosen',
   description:
     'the default model compared with variants: detectors, members, sizes, timeouts (data/watch, data/week)',
-  configure: (command) =>
-    command
-      .option(
-        '--variants <names>',
-        'only these variants, separated by commas; the page is printed, not written',
-        names,
-      )
-      .option(
-        '--seeds <count>',
-        'number of times to shuffle the captures of a device, half of them for training and half for testing',
-        whole(1, 1000),
-        5,
-      ),
   figures,
-  isTrial: ({ variants }) => variants !== undefined,
-  async run({ data, variants = VARIANT_NAMES, seeds }, tell) {
-    const unknown = variants.filter((name) => !VARIANT_NAMES.includes(name))
-    if (unknown.length > 0) {
-      throw new UsageError(
-        `--variants ${unknown.join(',')}: expected names out of ${VARIANT_NAMES.join(', ')}`,
-      )
-    }
+  async run({ data }, tell) {
     const measured: RecipeFigures['variants'] = []
-    for (const name of variants) {
-      const figure = await measureVariant(name, data, seeds)
+    for (const name of VARIANT_NAMES) {
+      const figure = await measureVariant(name, data)
       measured.push(figure)
       tell(
         `${name}: AUC ${three(figure.random.auc)}, found ${percent(figure.random.found)}; time ${three(figure.time.auc)}, ${percent(figure.time.found)}`,
       )
     }
-    return { seeds, variants: measured }
+    return { seeds: SEEDS, variants: measured }
   },
   page,
 })

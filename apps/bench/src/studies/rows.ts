@@ -9,24 +9,20 @@ import {
   sampleWithoutReplacement,
   takeRows,
 } from '@oddflow/core'
-import {
-  createScoreWorkspace,
-  type DetectorOptions,
-  isNovel,
-  type SavedModel,
-  scoreSamples,
-} from '@oddflow/detectors'
+import { type DetectorOptions, isNovel, type SavedModel } from '@oddflow/detectors'
 import { z } from 'zod'
-import { whole } from '../commands/options.js'
 import { publishedRows } from '../datasets/load-repeat.js'
 import { list, share, text } from '../files.js'
 import { note } from '../output.js'
 import { findPython, runPython } from '../peers/run-peers.js'
 import { readPaperFigures } from '../tables/paper-tables.js'
 import { fixed, markdownTable } from '../tables/table.js'
-import { DEFAULT_VARIANT, rank, trainOnRows, variantNamed } from './flows.js'
+import { DEFAULT_VARIANT, rank, scoresOf, trainOnRows, variantNamed } from './flows.js'
 import { defineStudy, mean, percent, targetTable, three } from './study.js'
 
+const REPEATS = 3
+/** Of a repeat's training rows. */
+const SUBSAMPLES = 10
 const SUBSAMPLE_ROWS = 2000
 
 /** `rows`: what the method is given. */
@@ -125,8 +121,7 @@ function summaryOf(gaps: readonly number[], sizes: readonly number[]): number[] 
 type Measured = Omit<Cell, 'method' | 'dataset'>
 
 export function judgeRows({ detector, threshold }: SavedModel, test: Matrix, isNovelRow: ArrayLike<number>) {
-  const scores = new Float64Array(test.rows)
-  scoreSamples(detector, test, scores, createScoreWorkspace(detector))
+  const scores = scoresOf(detector, test)
   const flagged = [0, 0]
   const all = [0, 0]
   for (const [i, score] of scores.entries()) {
@@ -161,16 +156,7 @@ function measurePeers(
   })
 }
 
-interface RowsOptions {
-  readonly repeats: number
-  readonly subsamples: number
-}
-
-export async function measureRows(
-  data: string,
-  { repeats, subsamples }: RowsOptions,
-  tell: (what: string) => void,
-): Promise<RowsFigures> {
+async function measureRows(data: string, tell: (what: string) => void): Promise<RowsFigures> {
   const sets = publishedRows(data)
   const python = await findPython()
   if (python === null) note('left out: LOF and ECOD; no Python with scikit-learn')
@@ -182,10 +168,10 @@ export async function measureRows(
     const keep = (method: string, measured: Measured): void => {
       found.set(method, [...(found.get(method) ?? []), measured])
     }
-    for (let repeat = 0; repeat < Math.min(repeats, published.repeats); repeat++) {
+    for (let repeat = 0; repeat < Math.min(REPEATS, published.repeats); repeat++) {
       const { train, test, isNovel: labels } = published.load(repeat)
       const summarised = { train: summariseRows(train), test: summariseRows(test) }
-      const drawn = Array.from({ length: subsamples }, (_, i) => {
+      const drawn = Array.from({ length: SUBSAMPLES }, (_, i) => {
         const rng = createRng(i + 1).fork(`${set} repeat ${repeat}`)
         return sampleWithoutReplacement(train.rows, Math.min(SUBSAMPLE_ROWS, train.rows), rng)
       })
@@ -209,7 +195,7 @@ export async function measureRows(
     const ours = found.get(DEFAULT_METHOD)!
     behind.push({ dataset, ...differenceOf(found.get(GUARDED)!.map((m, i) => m.auc - ours[i]!.auc)) })
   }
-  return { repeats, subsamples, peers, cells, behind }
+  return { repeats: REPEATS, subsamples: SUBSAMPLES, peers, cells, behind }
 }
 
 function differenceOf(values: readonly number[]): { readonly auc: number; readonly standardError: number } {
@@ -307,20 +293,11 @@ ${markdownTable(
 ${peers === null ? 'LOF and ECOD were not run: no Python with scikit-learn.' : `LOF (20 neighbours) and ECOD on the same summarised rows, standardised: ${peers}.`}`
 }
 
-export const rows = defineStudy<RowsOptions, RowsFigures>({
+export const rows = defineStudy<unknown, RowsFigures>({
   name: 'rows',
   title: "The authors' rows, untuned",
   description: "the default detector compared with others on the authors' feature rows (data/paper)",
-  configure: (command) =>
-    command
-      .option('--repeats <count>', 'training repeats of each set', whole(1, 100), 3)
-      .option(
-        '--subsamples <count>',
-        `draws of ${SUBSAMPLE_ROWS} training rows a repeat`,
-        whole(1, 1000),
-        10,
-      ),
   figures,
-  run: ({ data, ...options }, tell) => measureRows(join(data, 'paper'), options, tell),
+  run: ({ data }, tell) => measureRows(join(data, 'paper'), tell),
   page,
 })

@@ -271,14 +271,6 @@ describe('a study', () => {
     120_000,
   )
 
-  it('default-recipe: refuses a variant that there is not, by name', async () => {
-    const outcome = await study('default-recipe', '--variants', 'nearest,fastest')
-    expect(outcome).toMatchObject({ code: 2, stdout: '' })
-    expect(outcome.stderr).toMatch(
-      /^oddflow-bench: --variants fastest: expected names out of default, [^\n]*\n$/,
-    )
-  })
-
   it.each([
     ['rows', /paper: expected the rows of aecho, /],
     ['plain-rows', /paper: expected the rows of aecho, /],

@@ -22,14 +22,7 @@ export function writeSmallWork(folder: string): SmallWork {
   const [manifest] = readManifests(manifests)
   const { machine, versions } = sampleTrial()
   const trials = DETECTOR_NAMES.map((detector) => {
-    const job: Job = {
-      manifest: manifest!,
-      features: 'iat-size',
-      detector,
-      tuning: 'none',
-      repeat: 0,
-      seed: 1,
-    }
+    const job: Job = { manifest: manifest!, features: 'iat-size', detector, tuning: 'none', repeat: 0 }
     return runTrial(job, { data, machine, versions, testRuns: 2 })
   })
   const trialsFile = join(folder, 'trials.jsonl')
