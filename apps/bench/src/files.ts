@@ -101,6 +101,28 @@ export function readLines<T>(path: string, format: string, decode: (line: string
   })
 }
 
+/** One value a line. */
+export const jsonLines = (values: readonly unknown[]): string =>
+  values.map((value) => `${JSON.stringify(value)}\n`).join('')
+
+/** In the order of their keys; of several of one key, the last. */
+export function newestOfEach<T>(values: readonly T[], keyOf: (value: T) => string): T[] {
+  const byKey = new Map(values.map((value) => [keyOf(value), value]))
+  return [...byKey].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, value]) => value)
+}
+
+/** Groups by key, in the order in which the keys first come. */
+export function groupBy<T>(values: Iterable<T>, keyOf: (value: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>()
+  for (const value of values) {
+    const key = keyOf(value)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [value])
+    else group.push(value)
+  }
+  return groups
+}
+
 /** Throws FormatError. */
 export function requireSize(path: string, format: string, maximumBytes: number): void {
   const { size } = statSync(path)

@@ -28,7 +28,7 @@ import {
 import { spread } from '@oddflow/evaluation'
 import { UsageError } from '@oddflow/program'
 import { Command, Option } from 'commander'
-import { readLabels, requireBothClasses } from '../datasets/pools.js'
+import { numbersOf, readLabels, requireBothClasses } from '../datasets/pools.js'
 import { inFile } from '../files.js'
 import { note, print } from '../output.js'
 import {
@@ -43,8 +43,8 @@ import {
 } from '../studies/flows.js'
 import { judgeRows } from '../studies/rows.js'
 import type { Findings } from '../studies/study.js'
-import { compare as compareCell, renderCsv, renderLatex, renderTable, type Table } from '../tables/table.js'
-import { whole, withDetectors } from './options.js'
+import { measuredCell, renderCsv, renderLatex, renderTable, type Table } from '../tables/table.js'
+import { whole, withOptions } from './options.js'
 
 export function compareCommand(): Command {
   const command = new Command('compare')
@@ -57,7 +57,7 @@ export function compareCommand(): Command {
     .option('--train <files...>', 'normal captures, or .csv or .npy rows, to train on')
     .option('--normal <files...>', 'other normal captures or rows, to judge')
     .option('--novel <files...>', 'novel captures or rows, to judge')
-  return withDetectors(command)
+  return withOptions(command, 'detectors')
     .option('--seeds <count>', 'number of seeds for models and for the split of a table', whole(1, 100), 3)
     .addOption(
       new Option('--format <format>', 'markdown, csv or tex')
@@ -150,14 +150,12 @@ function cellsOf({ measure }: Comparison, name: DetectorName, seeds: number): Ta
   try {
     const runs = Array.from({ length: seeds }, (_, i) => measure(detector, i + 1))
     note(`${name}: AUC ${runs.map(([auc]) => auc!.toFixed(3)).join(', ')}`)
-    return COLUMNS.map((_, column) =>
-      compareCell(null, spread(runs.map((run) => run[column]!)), '', () => null),
-    )
+    return COLUMNS.map((_, column) => measuredCell(spread(runs.map((run) => run[column]!))))
   } catch (error) {
     // other detectors continue; a bug ends the run
     if (!(error instanceof OddFlowError)) throw error
     note(`${name}: ${error.message}`)
-    return COLUMNS.map(() => compareCell(null, null, 'failed', () => null))
+    return COLUMNS.map(() => measuredCell(null, 'failed'))
   }
 }
 
@@ -217,24 +215,22 @@ function openRows(train: readonly string[], normal: readonly string[], novel: re
 
 function openTable(path: string, labels: string): Comparison {
   const { rows, isNovel } = readLabelled(path, labels)
-  const of = (label: number): Matrix =>
-    takeRows(
-      rows,
-      [...isNovel.keys()].filter((i) => isNovel[i] === label),
-    )
-  const normal = of(0)
-  return compareRows((seed) => {
-    const half = Math.floor(normal.rows / 2)
-    const rng = createRng(seed).fork('split')
-    const order = shuffleInPlace(
-      Uint32Array.from({ length: normal.rows }, (_, i) => i),
-      rng,
-    )
-    return {
-      train: takeRows(normal, order.slice(0, half).sort()),
-      normal: takeRows(normal, order.slice(half).sort()),
-    }
-  }, of(1))
+  const normal = takeRows(rows, numbersOf(isNovel, 0))
+  return compareRows(
+    (seed) => {
+      const half = Math.floor(normal.rows / 2)
+      const rng = createRng(seed).fork('split')
+      const order = shuffleInPlace(
+        Uint32Array.from({ length: normal.rows }, (_, i) => i),
+        rng,
+      )
+      return {
+        train: takeRows(normal, order.slice(0, half).sort()),
+        normal: takeRows(normal, order.slice(half).sort()),
+      }
+    },
+    takeRows(rows, numbersOf(isNovel, 1)),
+  )
 }
 
 /** `labels`: a .npy of as many, or the name of a column. */

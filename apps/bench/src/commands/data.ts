@@ -7,7 +7,7 @@ import { type CapturesManifest, chooseManifests, type Manifest, readManifests } 
 import { trainRowsOf, whatIsMissing } from '../datasets/pools.js'
 import { bytesToPrepare, type PoolReport, preparePools, verifyDataset } from '../datasets/prepare.js'
 import { complain, createProgress, note, print } from '../output.js'
-import { type CommandOptions, defaultData, names, withManifests, withTrainRows } from './options.js'
+import { type CommandOptions, defaultData, names, withOptions } from './options.js'
 
 export function dataCommand(): Command {
   return new Command('data')
@@ -18,7 +18,7 @@ export function dataCommand(): Command {
 }
 
 function listCommand(): Command {
-  return withManifests(new Command('list'))
+  return withOptions(new Command('list'), 'manifests')
     .description('list the data sets: size, source, and what the paper says about them')
     .addOption(
       new Option('--format <format>', 'text or json (lines)').choices(['text', 'json']).default('text'),
@@ -30,7 +30,7 @@ function listCommand(): Command {
 }
 
 function verifyCommand(): Command {
-  return withTrainRows(withManifests(new Command('verify')))
+  return withOptions(new Command('verify'), 'manifests', 'trainRows')
     .description('check that each data set is present and matches its manifest')
     .argument('[dir]', 'folder of the data sets', defaultData())
     .option('--datasets <names>', 'only these data sets, separated by commas', names)
@@ -41,7 +41,7 @@ function verifyCommand(): Command {
 }
 
 function prepareCommand(): Command {
-  return withTrainRows(withManifests(new Command('prepare')))
+  return withOptions(new Command('prepare'), 'manifests', 'trainRows')
     .description('turn captures into pools of feature rows; pools that are up to date are kept')
     .argument('<dir>', 'folder of the data sets: DIR/NAME/normal/*.pcap and DIR/NAME/novel/*.pcap')
     .option('--datasets <names>', 'only these data sets, separated by commas', names)

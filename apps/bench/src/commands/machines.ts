@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DataError, FormatError, OddFlowError } from '@oddflow/core'
-import type { Trial } from '@oddflow/evaluation'
 import { openScratchFolder, UsageError } from '@oddflow/program'
 import { Command } from 'commander'
 import { readManifests } from '../datasets/manifest.js'
@@ -13,6 +12,7 @@ import {
   describeReadings,
   describeRecorded,
   type Reading,
+  readingsOf,
   readReadings,
   recordReadings,
 } from '../machines/reading.js'
@@ -21,17 +21,9 @@ import { runSsh } from '../machines/ssh.js'
 import type { Target } from '../machines/target.js'
 import { PROGRAM_FILE, workItemKey } from '../machines/work.js'
 import { complain, createProgress, note, print } from '../output.js'
+import type { Trial } from '../run/trial.js'
 import { readTrials } from '../run/trials-file.js'
-import {
-  type CommandOptions,
-  names,
-  RESULTS,
-  TRIALS,
-  whole,
-  withData,
-  withTestRuns,
-  withTuning,
-} from './options.js'
+import { type CommandOptions, names, RESULTS, TRIALS, whole, withOptions } from './options.js'
 
 const READINGS = `${RESULTS}/machines.jsonl`
 
@@ -114,23 +106,22 @@ export function mergeCommand(): Command {
 
 /** Which models of which trials. */
 function withWork(command: Command): Command {
-  withData(command)
+  return withOptions(command, 'manifests', 'data', 'tuning', 'testRuns')
     .option('--trials <file>', 'file of trials', TRIALS)
     .option('--datasets <names>', 'only the trials of these data sets, separated by commas', names)
     .option('--detectors <names>', 'only the trials of these detectors, separated by commas', names)
-  return withTestRuns(
-    withTuning(command).option(
+    .option(
       '--repeats <count>',
       'use the trials of at most this many repeats, from the first on',
       whole(1, 1000),
       1000,
-    ),
-  ).option(
-    '--refit-rows <count>',
-    'rows to fit on both machines, to check that the models are identical byte for byte; 0: fit nothing',
-    whole(0, 1_000_000),
-    300,
-  )
+    )
+    .option(
+      '--refit-rows <count>',
+      'rows to fit on both machines, to check that the models are identical byte for byte; 0: fit nothing',
+      whole(0, 1_000_000),
+      300,
+    )
 }
 
 // ---- bundle
@@ -172,7 +163,7 @@ export function bundleOfTrials(folder: string, options: WorkOptions): Bundle {
       folder,
       testRuns: options.testRuns,
       refitRows: options.refitRows,
-      onItem: (done, _total, name) => progress.update(done, name),
+      onItem: (done, name) => progress.update(done, name),
     })
   } finally {
     progress.stop()
@@ -217,26 +208,16 @@ function carriedReadings(lines: readonly RunnerLine[]): Reading[] {
     throw new FormatError('result', 'the run did not finish; run it again')
   }
   const seen = new Set<string>()
-  return rest.map((line): Reading => {
+  const items = rest.map((line) => {
     if (line.kind !== 'item') throw new FormatError('result', `expected an item, found ${line.kind}`)
     const key = workItemKey(line.work)
     if (seen.has(key)) throw new FormatError('result', `item ${line.index}: ${key} is there twice`)
     seen.add(key)
     if (!isComplete(line)) throw new FormatError('result', `item ${line.index}: does not match its work`)
-    return {
-      format: 1,
-      target: first.name,
-      reach: 'carried',
-      memoryCeilingBytes: null,
-      bundleSha256: first.bundleSha256,
-      machine: first.machine,
-      loadAverage: first.loadAverage,
-      peakMemoryBytes: last.peakMemoryBytes,
-      work: line.work,
-      expected: line.expected,
-      outcome: line.outcome,
-    }
+    return { ...line, peakMemoryBytes: last.peakMemoryBytes }
   })
+  const about = { target: first.name, reach: 'carried', memoryCeilingBytes: null } as const
+  return readingsOf(about, { machine: first, items })
 }
 
 interface MergeOptions {
@@ -297,8 +278,8 @@ async function tryTarget(target: Target, bundle: Bundle, options: MachinesOption
       onItem: (item) => progress.update(++items, `${name}: ${item}`),
     })
     progress.stop()
-    const readings = readingsOf(target, bundle, run)
-    const recorded = recordReadings(readings, { readings: options.readings, trials: options.trials })
+    const readings = readingsOf(aboutOf(target), run)
+    const recorded = recordReadings(readings, options)
     const { text, equal } = describeReadings(readings)
     print(`${name}: ${text}; ${describeRecorded(recorded)}`)
     return equal && recorded.unlike === 0
@@ -326,27 +307,15 @@ const ceilingOf = (target: Target): number | null =>
     ? target.memoryCeilingMegabytes * 2 ** 20
     : null
 
+const aboutOf = (target: Target) => ({
+  target: target.name,
+  reach: target.kind,
+  memoryCeilingBytes: ceilingOf(target),
+})
+
 function isOf(reading: Reading, target: Target, bundle: Bundle): boolean {
   return (
-    reading.target === target.name &&
-    reading.reach === target.kind &&
     reading.bundleSha256 === bundle.sha256 &&
-    reading.memoryCeilingBytes === ceilingOf(target)
+    Object.entries(aboutOf(target)).every(([name, value]) => reading[name as keyof Reading] === value)
   )
-}
-
-function readingsOf(target: Target, bundle: Bundle, { machine, items }: TargetRun): Reading[] {
-  return items.map(({ work, expected, outcome, peakMemoryBytes }) => ({
-    format: 1,
-    target: target.name,
-    reach: target.kind,
-    memoryCeilingBytes: ceilingOf(target),
-    bundleSha256: bundle.sha256,
-    machine: machine.machine,
-    loadAverage: machine.loadAverage,
-    peakMemoryBytes,
-    work,
-    expected,
-    outcome,
-  }))
 }

@@ -1,8 +1,8 @@
 /** Values of options as the command line gives them: each parser takes one or says what was expected. */
 
 import { join } from 'node:path'
-import type { Tuning } from '@oddflow/evaluation'
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { Tuning } from '../run/trial.js'
 
 /** Each once, in the order in which they first came: what is asked for twice is not done twice. */
 export function names(value: string): string[] {
@@ -44,58 +44,41 @@ export interface CommandOptions {
 export const tuningsOf = ({ tuning }: Pick<CommandOptions, 'tuning'>): Tuning[] =>
   tuning === 'both' ? ['none', 'minimal'] : [tuning]
 
-export function withManifests(command: Command): Command {
-  return command.option('--manifests <dir>', "folder of manifests (default: those of the paper's data sets)")
-}
-
-export function withData(command: Command): Command {
-  return withManifests(command).option('--data <dir>', 'folder of the data sets', defaultData())
-}
-
-export function withTuning(command: Command): Command {
-  return command.addOption(
+/** Options that several commands take, by their names in code. */
+const SHARED = {
+  manifests: () =>
+    new Option('--manifests <dir>', "folder of manifests (default: those of the paper's data sets)"),
+  data: () => new Option('--data <dir>', 'folder of the data sets').default(defaultData()),
+  datasets: () =>
+    new Option(
+      '--datasets <names>',
+      'only these data sets, separated by commas (default: all that are present)',
+    ).argParser(names),
+  detectors: () =>
+    new Option('--detectors <names>', 'only these detectors, separated by commas (default: all)').argParser(
+      names,
+    ),
+  tuning: () =>
     new Option('--tuning <which>', 'none, minimal, or both')
       .choices(['none', 'minimal', 'both'])
       .default('both'),
-  )
+  repeats: () =>
+    new Option('--repeats <count>', 'number of repeats, each on different training rows')
+      .argParser(whole(1, 1000))
+      .default(3),
+  /** For manifests of rows: from the first row of each repeat on. */
+  trainRows: () =>
+    new Option(
+      '--train-rows <count>',
+      "training rows in each repeat, instead of the paper's 5000 (a pool needs 375 more normal rows than this, to validate and test, and more than 300 novel rows)",
+    ).argParser(whole(1, 1_000_000)),
+  testRuns: () =>
+    new Option('--test-runs <count>', 'timed passes over the test rows')
+      .argParser(whole(1, 1000))
+      .default(20),
 }
 
-/** `repeats`: how many, when nothing is said. */
-export function withRepeats(command: Command, repeats: number): Command {
-  return command.option(
-    '--repeats <count>',
-    'number of repeats, each on different training rows',
-    whole(1, 1000),
-    repeats,
-  )
-}
-
-/** For manifests of rows: from the first row of each repeat on. */
-export function withTrainRows(command: Command): Command {
-  return command.option(
-    '--train-rows <count>',
-    "training rows in each repeat, instead of the paper's 5000 (a pool needs 375 more normal rows than this, to validate and test, and more than 300 novel rows)",
-    whole(1, 1_000_000),
-  )
-}
-
-export function withTestRuns(command: Command): Command {
-  return command.option('--test-runs <count>', 'timed passes over the test rows', whole(1, 1000), 20)
-}
-
-/** `otherwise`: which, when nothing is said. */
-export function withDatasets(command: Command, otherwise = 'all that are present'): Command {
-  return command.option(
-    '--datasets <names>',
-    `only these data sets, separated by commas (default: ${otherwise})`,
-    names,
-  )
-}
-
-export function withDetectors(command: Command): Command {
-  return command.option(
-    '--detectors <names>',
-    'only these detectors, separated by commas (default: all)',
-    names,
-  )
+export function withOptions(command: Command, ...options: readonly (keyof typeof SHARED)[]): Command {
+  for (const option of options) command.addOption(SHARED[option]())
+  return command
 }

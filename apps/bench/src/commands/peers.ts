@@ -10,7 +10,7 @@ import {
   fitDetector,
   scoreSamples,
 } from '@oddflow/detectors'
-import { type TestSample, type Trial, type Tuning, timeRuns, workKey } from '@oddflow/evaluation'
+import { timeRuns } from '@oddflow/evaluation'
 import { openScratchFolder, UsageError } from '@oddflow/program'
 import { Argument, Command } from 'commander'
 import { availableManifests, loadRepeat, repeatsOf } from '../datasets/load-repeat.js'
@@ -37,24 +37,17 @@ import {
 } from '../peers/speed.js'
 import { SEED } from '../run/job.js'
 import { cpuName } from '../run/machine.js'
+import { type TestSample, type Trial, type Tuning, workKey } from '../run/trial.js'
 import { candidatesOf, measureScores } from '../run/trial-model.js'
 import { readTrials } from '../run/trials-file.js'
-import {
-  type CommandOptions,
-  RESULTS,
-  TRIALS,
-  tuningsOf,
-  whole,
-  withData,
-  withRepeats,
-  withTestRuns,
-  withTuning,
-} from './options.js'
+import { type CommandOptions, RESULTS, TRIALS, tuningsOf, whole, withOptions } from './options.js'
 
+/** What the peers are compared with. */
+const OURS = { features: 'iat-size', detector: 'ocsvm' } as const
 const COMPARISONS = ['svm', 'speed'] as const
 
 export function peersCommand(): Command {
-  const command = withData(new Command('peers'))
+  return withOptions(new Command('peers'), 'manifests', 'data', 'tuning', 'repeats', 'testRuns')
     .description('compare with other programs on the same rows: scikit-learn, libsvm, numpy, C')
     .addArgument(
       new Argument(
@@ -62,7 +55,6 @@ export function peersCommand(): Command {
         'svm: AUC and times of other one-class SVMs, for every data set, repeat and tuning (existing results are not run again); speed: scoring and training, compared with numpy, scikit-learn and C (default: both)',
       ).choices(COMPARISONS),
     )
-  return withTestRuns(withRepeats(withTuning(command), 3))
     .option('--trials <file>', 'for svm: file of trials, whose bandwidths are used', TRIALS)
     .option('--dataset <name>', 'for speed: the data set to train on and score', 'ctu-rows')
     .option('--rounds <count>', 'for speed: number of turns for each program', whole(1, 1000), 9)
@@ -94,12 +86,8 @@ A peer that is not installed is reported as absent. The C program is compiled wi
 
 interface SvmWork {
   readonly manifest: Manifest
-  /** Folder of the data sets. */
-  readonly data: string
   readonly tuning: Tuning
   readonly repeat: number
-  /** Timed passes over the test rows. */
-  readonly testRuns: number
   /** Of OCSVM over these rows; null where none was run. There must be one where it is tuned. */
   readonly trial: Trial | null
 }
@@ -109,8 +97,12 @@ interface SvmWork {
  * both have our trial's bandwidth, and ours must give the trial's AUC to the last bit. null when the peer is not
  * installed. Throws DataError where the trial is not what this program gives.
  */
-async function compareSvm(peer: Peer, work: SvmWork): Promise<PeerReading | null> {
-  const { manifest, data, tuning, repeat, testRuns, trial } = work
+async function compareSvm(
+  peer: Peer,
+  work: SvmWork,
+  { data, testRuns }: PeersOptions,
+): Promise<PeerReading | null> {
+  const { manifest, tuning, repeat, trial } = work
   const { train, tests, dataSha256 } = loadRepeat(manifest, data, repeat, SEED, 'iat-size', trial?.trainRows)
   const [{ sample, data: test }, { data: timed }] = [tests[0]!, tests[tests.length - 1]!]
   const parameters = parametersOf(work)
@@ -260,12 +252,6 @@ interface PeersOptions extends Omit<CommandOptions, 'datasets' | 'detectors'> {
   readonly out: string
 }
 
-interface Row {
-  readonly manifest: Manifest
-  readonly tuning: Tuning
-  readonly repeat: number
-}
-
 export async function peers(options: PeersOptions): Promise<number> {
   const readings = readPeerReadings(options.out)
   const there = new Set(readings.map(peerKey))
@@ -273,18 +259,18 @@ export async function peers(options: PeersOptions): Promise<number> {
   const absent = new Set<Peer>()
   let failures = 0
   let untried = 0
-  for (const { manifest, tuning, repeat } of plan(options)) {
-    const work = { dataset: manifest.name, tuning, repeat, seed: SEED }
-    const trial = trialOf(trials, work)
+  for (const work of plan(options, trials)) {
+    const { manifest, tuning, repeat, trial } = work
     if (trial === null && tuning === 'minimal') {
       untried++
       continue
     }
     for (const peer of PEERS) {
-      if (absent.has(peer) || there.has(peerKey({ ...work, peer }))) continue
+      if (absent.has(peer)) continue
+      if (there.has(peerKey({ dataset: manifest.name, tuning, repeat, seed: SEED, peer }))) continue
       const what = `${manifest.name}, tuning ${tuning}, repeat ${repeat}`
       try {
-        const reading = await compareSvm(peer, { ...options, manifest, tuning, repeat, trial })
+        const reading = await compareSvm(peer, work, options)
         if (reading === null) absent.add(peer)
         else {
           readings.push(reading)
@@ -307,23 +293,19 @@ export async function peers(options: PeersOptions): Promise<number> {
   return failures === 0 ? 0 : 1
 }
 
-function plan(options: PeersOptions): Row[] {
+/** A trial is of the machine that trained it. */
+function plan(options: PeersOptions, trials: readonly Trial[]): SvmWork[] {
+  const trained = new Map(
+    trials.filter(({ trainMillis }) => trainMillis !== null).map((trial) => [workKey(trial), trial]),
+  )
+  const trialOf = (manifest: Manifest, tuning: Tuning, repeat: number): Trial | null =>
+    trained.get(workKey({ dataset: manifest.name, tuning, repeat, seed: SEED, ...OURS })) ?? null
   return availableManifests(options).flatMap((manifest) =>
     tuningsOf(options).flatMap((tuning) =>
       Array.from({ length: Math.min(options.repeats, repeatsOf(manifest)) }, (_, repeat) => ({
-        manifest,
-        tuning,
-        repeat,
+        ...{ manifest, tuning, repeat },
+        trial: trialOf(manifest, tuning, repeat),
       })),
     ),
   )
-}
-
-/** Of the machine that trained it. */
-function trialOf(
-  trials: readonly Trial[],
-  work: Pick<Trial, 'dataset' | 'tuning' | 'repeat' | 'seed'>,
-): Trial | null {
-  const key = workKey({ ...work, features: 'iat-size', detector: 'ocsvm' })
-  return trials.find((trial) => workKey(trial) === key && trial.trainMillis !== null) ?? null
 }

@@ -1,41 +1,35 @@
 /** `oddflow-bench reproduce`: data sets × detectors × tuning, each a few repeats, into a file of trials. */
 import { DataError, OddFlowError } from '@oddflow/core'
-import { type Trial, trialKey } from '@oddflow/evaluation'
+import { PAPER_PROTOCOL } from '@oddflow/evaluation'
 import { UsageError } from '@oddflow/program'
 import { Command, InvalidArgumentError } from 'commander'
-import { availableManifests, featuresOf, trainRowsThere } from '../datasets/load-repeat.js'
+import { availableManifests, featuresOf, repeatsOf, trainRowsThere } from '../datasets/load-repeat.js'
 import { FEATURES, type Manifest } from '../datasets/manifest.js'
 import { EXPECTED_NAME, SHORT_NAME } from '../machines/machine-description.js'
-import { jobKey, planJobs } from '../run/job.js'
+import { type Job, jobKey } from '../run/job.js'
+import { type Trial, trialKey } from '../run/trial.js'
 import { isMethodName, isTunable, METHOD_NAMES, type MethodName } from '../run/trial-model.js'
 import { runIntoFile } from '../run/trials-file.js'
-import {
-  type CommandOptions,
-  names,
-  RESULTS,
-  TRIALS,
-  tuningsOf,
-  whole,
-  withData,
-  withDatasets,
-  withDetectors,
-  withManifests,
-  withRepeats,
-  withTestRuns,
-  withTrainRows,
-  withTuning,
-} from './options.js'
+import { type CommandOptions, names, RESULTS, TRIALS, tuningsOf, whole, withOptions } from './options.js'
 
 export function reproduceCommand(): Command {
-  const command = withDatasets(withData(new Command('reproduce')))
+  return withOptions(
+    new Command('reproduce'),
+    ...(['manifests', 'data', 'datasets', 'detectors', 'tuning', 'trainRows', 'testRuns'] as const),
+  )
     .description('run trials; a stopped run continues where it stopped')
     .option('--features <names>', 'iat-size, stats-header, samp-size (default: all that are present)', names)
-  withTrainRows(withRepeats(withTuning(withDetectors(command)), 5)).option(
-    '--workers <count>',
-    'number of parallel trials (default: the number of CPUs minus one)',
-    whole(1, 256),
-  )
-  return withTestRuns(command)
+    .option(
+      '--repeats <count>',
+      'number of repeats, each on different training rows',
+      whole(1, 1000),
+      PAPER_PROTOCOL.repeats,
+    )
+    .option(
+      '--workers <count>',
+      'number of parallel trials (default: the number of CPUs minus one)',
+      whole(1, 256),
+    )
     .option(
       '--machine <name>',
       'name of this machine in the tables: server, rspi, nano, …',
@@ -128,14 +122,20 @@ export async function reproduce(options: ReproduceOptions): Promise<number> {
     const of = manifests.map(({ name }) => name).join(', ')
     throw new DataError(`${options.data}: holds no rows of ${absent.join(', ')} for ${of}`)
   }
-  const jobs = planJobs({
-    manifests,
-    featuresOf: featuresFor,
-    detectors,
-    tunings: tuningsOf(options),
-    repeats: options.repeats,
-    ...(options.trainRows === undefined ? {} : { trainRows: options.trainRows }),
-  })
+  const stated = options.trainRows === undefined ? {} : { trainRows: options.trainRows }
+  // repeats outermost: a run cut short has all methods side by side
+  const jobs = tuningsOf(options).flatMap((tuning) =>
+    Array.from({ length: options.repeats }, (_, repeat) =>
+      manifests
+        .filter((manifest) => repeat < repeatsOf(manifest))
+        .flatMap((manifest) => featuresFor(manifest).map((features) => ({ manifest, features })))
+        .flatMap((rows) =>
+          detectors
+            .filter((detector) => tuning === 'none' || isTunable(detector))
+            .map((detector): Job => ({ ...rows, detector, tuning, repeat, ...stated })),
+        ),
+    ).flat(),
+  )
   const checkThere = (trials: readonly Trial[]): void => checkTrainRows(trials, manifests, options)
   return runIntoFile({ ...options, jobs, keyOf: trialKey, keyOfJob: jobKey, checkThere })
 }
@@ -146,7 +146,7 @@ function checkMethod(name: string): MethodName {
 }
 
 export function tablesCommand(): Command {
-  return withManifests(new Command('tables'))
+  return withOptions(new Command('tables'), 'manifests')
     .description("write the paper's tables with the figures of existing trials")
     .option('--trials <files>', 'files of trials, separated by commas; several machines are merged', names, [
       TRIALS,

@@ -9,24 +9,16 @@ import {
   SCALER_NAMES,
   storedParameters,
 } from '@oddflow/detectors'
-import { type Trial, trialKey } from '@oddflow/evaluation'
 import { UsageError } from '@oddflow/program'
 import { Argument, Command } from 'commander'
 import { availableManifests, featuresOf, repeatsOf } from '../datasets/load-repeat.js'
 import { type Job, jobKey } from '../run/job.js'
+import { type Trial, trialKey } from '../run/trial.js'
 import { runIntoFile } from '../run/trials-file.js'
-import {
-  type CommandOptions,
-  RESULTS,
-  withData,
-  withDatasets,
-  withDetectors,
-  withRepeats,
-  withTestRuns,
-} from './options.js'
+import { type CommandOptions, names, RESULTS, withOptions } from './options.js'
 
 export function sweepCommand(): Command {
-  const command = withDatasets(withData(new Command('sweep')), SWEEP_DATASETS.join(','))
+  return withOptions(new Command('sweep'), 'manifests', 'data', 'detectors', 'repeats', 'testRuns')
     .description('run untuned trials over a range of settings; a stopped sweep continues where it stopped')
     .addArgument(
       new Argument(
@@ -34,7 +26,11 @@ export function sweepCommand(): Command {
         'nu: OCSVM over nu, compared with OC-KJL and OC-Nystrom over m, d, k; scaler: scalers × bandwidths × detectors; rows: training rows × detectors',
       ).choices(SWEEP_NAMES),
     )
-  return withTestRuns(withRepeats(withDetectors(command), 3))
+    .option(
+      '--datasets <names>',
+      `only these data sets, separated by commas (default: ${SWEEP_DATASETS.join(',')})`,
+      names,
+    )
     .option('--trials <file>', 'file for the trials (default: sweep-WHAT.jsonl in docs/results)')
     .addHelpText(
       'after',

@@ -6,10 +6,11 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { concatRows, createRng, DataError, type Matrix, matrixOf, takeRows } from '@oddflow/core'
-import { drawLabelled, drawProtocol, PAPER_PROTOCOL, type TestSample } from '@oddflow/evaluation'
+import { drawLabelled, drawProtocol, PAPER_PROTOCOL } from '@oddflow/evaluation'
 import { FileError } from '@oddflow/program'
 import { inFile } from '../files.js'
 import { note } from '../output.js'
+import type { TestSample } from '../run/trial.js'
 import {
   type CapturesManifest,
   chooseManifests,
@@ -20,6 +21,8 @@ import {
 import {
   countsFor,
   hashMatrices,
+  numbersOf,
+  part,
   pooledFeatures,
   poolFolder,
   readLabels,
@@ -35,7 +38,7 @@ import {
 export function firstRows(rows: Matrix, count: number | null, name: string): Matrix {
   if (count === null || count === rows.rows) return rows
   if (count > rows.rows) throw new DataError(`${name}: expected ${count} training rows, found ${rows.rows}`)
-  return matrixOf(count, rows.cols, rows.data.slice(0, count * rows.cols))
+  return part(rows, 0, count)
 }
 
 /** Throws FileError that begins with the path. */
@@ -142,21 +145,15 @@ function sample(
   counts: { readonly normal: number; readonly novel: number },
   rng: Parameters<typeof drawLabelled>[2],
 ): LabelledMatrix | null {
-  const of = (label: number): number[] => [...isNovel.data.keys()].filter((i) => isNovel.data[i] === label)
-  const normal = of(0)
-  const novel = of(1)
+  const [normal, novel] = [numbersOf(isNovel.data, 0), numbersOf(isNovel.data, 1)]
   if (normal.length < counts.normal || novel.length < counts.novel) return null
   const drawn = drawLabelled({ normal: normal.length, novel: novel.length }, counts, rng)
-  return stack(
+  const take = (chosen: Uint32Array, from: readonly number[]): Matrix =>
     takeRows(
       rows,
-      Array.from(drawn.normal, (i) => normal[i] as number),
-    ),
-    takeRows(
-      rows,
-      Array.from(drawn.novel, (i) => novel[i] as number),
-    ),
-  )
+      chosen.map((i) => from[i]!),
+    )
+  return stack(take(drawn.normal, normal), take(drawn.novel, novel))
 }
 
 function loadFromPools(
@@ -220,28 +217,19 @@ export interface LabelledRows {
   readonly isNovel: ArrayLike<number>
 }
 
-export interface PublishedRows {
-  /** Of the manifest. */
-  readonly name: string
-  /** As the paper calls it. */
-  readonly dataset: string
-  readonly folder: string
-  readonly repeats: number
-  /** The training rows of a repeat, and all test rows. */
-  load(repeat: number): LabelledRows
-}
-
 /** By name. `data` is the folder "paper". Throws DataError that names the sets that are absent. */
-export function publishedRows(data: string): PublishedRows[] {
+export function publishedRows(data: string) {
   const manifests = readManifests().filter((manifest): manifest is RowsManifest => manifest.kind === 'rows')
   const absent = manifests.filter((manifest) => !isAvailable(manifest, data)).map(({ folder }) => folder)
   if (absent.length > 0) throw new DataError(`${data}: expected the rows of ${absent.join(', ')}`)
   return manifests.map((manifest) => ({
     name: manifest.name,
+    /** As the paper calls it. */
     dataset: manifest.paperDataset ?? manifest.name,
     folder: manifest.folder,
     repeats: manifest.repeats,
-    load(repeat) {
+    /** The training rows of a repeat, and all test rows. */
+    load(repeat: number): LabelledRows {
       const { train, tests } = loadRepeat(manifest, data, repeat, 1, manifest.features)
       const { rows: test, isNovel } = tests[0]!.data
       return { train, test, isNovel: isNovel.data }

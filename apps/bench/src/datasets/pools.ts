@@ -5,7 +5,6 @@
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, existsSync, readFileSync } from 'node:fs'
-import { endianness } from 'node:os'
 import { basename, join } from 'node:path'
 import { openCapture } from '@oddflow/capture/node'
 import {
@@ -20,15 +19,14 @@ import {
 import { PAPER_PROTOCOL, type ProtocolCounts } from '@oddflow/evaluation'
 import { z } from 'zod'
 import { digest, inFile, readShape } from '../files.js'
+import { littleEndian, sha256 } from '../machines/work.js'
 import { type CapturesManifest, FEATURES, type Features } from './manifest.js'
 
 /** 64 lower-case hexadecimal digits. */
 export function hashMatrices(matrices: readonly Matrix[]): string {
   const hash = createHash('sha256')
   for (const { rows, cols, data } of matrices) {
-    hash.update(`${rows}x${cols};`)
-    const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
-    hash.update(endianness() === 'LE' ? bytes : Buffer.from(bytes).swap64())
+    hash.update(`${rows}x${cols};`).update(littleEndian(data))
   }
   return hash.digest('hex')
 }
@@ -78,9 +76,7 @@ type SideFiles = Readonly<Record<'normal' | 'novel', readonly string[]>>
 /** Of what decides which packets make which pool: hosts, windows, files and label rule, and the rules of all pools. */
 export function hashManifest({ labelRule, normal, novel }: CapturesManifest): string {
   const sides = [normal, novel].map(({ addresses, timeWindows, files }) => [addresses, timeWindows, files])
-  return createHash('sha256')
-    .update(JSON.stringify([RULES, labelRule, sides]))
-    .digest('hex')
+  return sha256(JSON.stringify([RULES, labelRule, sides]))
 }
 
 /** Throws DataError if one side has the same capture twice (a copy, a link), since its flows would count twice. */
@@ -182,6 +178,18 @@ export function poolMadeOf(folder: string, inputsSha256: string): PoolRecord | n
     if (error instanceof OddFlowError) return null
     throw error
   }
+}
+
+// ---- parts of rows
+
+/** The rows from number `from` up to `to`. */
+export function part({ cols, data }: Matrix, from: number, to: number): Matrix {
+  return matrixOf(to - from, cols, data.slice(from * cols, to * cols))
+}
+
+/** The numbers of the rows with this label. */
+export function numbersOf(labels: ArrayLike<number>, label: number): number[] {
+  return Array.from(labels, (_, i) => i).filter((i) => labels[i] === label)
 }
 
 // ---- rows and labels of .npy files

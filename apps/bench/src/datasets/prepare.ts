@@ -2,7 +2,6 @@
  * Captures into pools by the rules of the paper's text. Duration and number of packets are learned from normal flows
  * alone. A feature set that these flows cannot make is left out with its reason; IAT+SIZE is required.
  */
-import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { compileFilter, createPacketBatch, decodePackets, packetStatusCode } from '@oddflow/capture'
@@ -16,6 +15,7 @@ import {
   SAMPLING_QUANTILES,
 } from '@oddflow/flows'
 import { writeFileWhole } from '../files.js'
+import { sha256 } from '../machines/work.js'
 import { datasetFolder, loadRepeat } from './load-repeat.js'
 import {
   type CapturesManifest,
@@ -106,12 +106,7 @@ function verifyRows(
   }
   const changed = files.filter((file) => {
     const expected = manifest.sha256?.[file]
-    if (expected === undefined) return false
-    return (
-      createHash('sha256')
-        .update(readFileSync(join(folder, file)))
-        .digest('hex') !== expected
-    )
+    return expected !== undefined && sha256(readFileSync(join(folder, file))) !== expected
   })
   if (changed.length > 0) {
     return changed.map((file) => bad(`${join(folder, file)}: is not the manifest's file (SHA-256 differs)`))

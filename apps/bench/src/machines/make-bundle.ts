@@ -4,22 +4,22 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createRng, DataError, encodeNpy, type Matrix, takeRows } from '@oddflow/core'
-import {
-  checkStoredParameters,
-  createScoreWorkspace,
-  decodeModelFile,
-  fitDetector,
-  scoreSamples,
-} from '@oddflow/detectors'
-import { type Trial, workKey } from '@oddflow/evaluation'
+import { createRng, DataError, encodeNpy, type Matrix } from '@oddflow/core'
+import { checkStoredParameters, decodeModelFile, fitDetector } from '@oddflow/detectors'
 import { FileError } from '@oddflow/program'
 import { type LoadedRepeat, loadRepeat } from '../datasets/load-repeat.js'
 import type { Manifest } from '../datasets/manifest.js'
-import { hashMatrices } from '../datasets/pools.js'
+import { hashMatrices, part } from '../datasets/pools.js'
 import { packagePath, writeFileWhole } from '../files.js'
 import { VERSION } from '../run/machine.js'
-import { encodeTrialModel, isMethodName, type MethodName, measureScores } from '../run/trial-model.js'
+import { type Trial, workKey } from '../run/trial.js'
+import {
+  encodeTrialModel,
+  isMethodName,
+  type MethodName,
+  measureScores,
+  scoresOf,
+} from '../run/trial-model.js'
 import {
   type FitItem,
   hashScores,
@@ -50,7 +50,7 @@ interface BundleOptions {
   /** Rows of the fits that are repeated on the machine; 0 for none. */
   readonly refitRows: number
   /** Called before each item is made. */
-  onItem(done: number, total: number, name: string): void
+  onItem(done: number, name: string): void
 }
 
 /** Throws FileError when the folder holds anything, DataError when the trials are not this program's. */
@@ -70,13 +70,12 @@ export function makeBundle(options: BundleOptions): Bundle {
   const items: WorkItem[] = []
   const sorted = [...trials].sort((a, b) => (workKey(a) < workKey(b) ? -1 : 1))
   const refits = options.refitRows === 0 ? [] : firstOfEach(sorted)
-  const total = sorted.length + refits.length
   for (const trial of sorted) {
-    options.onItem(items.length, total, `${trial.dataset} ${trial.detector}`)
+    options.onItem(items.length, `${trial.dataset} ${trial.detector}`)
     items.push(scoreItem(trial, load(trial, options), write))
   }
   for (const trial of refits) {
-    options.onItem(items.length, total, `${trial.dataset} ${trial.detector}, ${options.refitRows} rows`)
+    options.onItem(items.length, `${trial.dataset} ${trial.detector}, ${options.refitRows} rows`)
     items.push(fitItem(trial, load(trial, options).train, options.refitRows, write))
   }
   const work: Work = { format: 1, oddflowVersion: VERSION, testRuns: options.testRuns, files, items }
@@ -109,7 +108,7 @@ function scoreItem(trial: Trial, { train, tests }: LoadedRepeat, write: Write): 
   const { detector: model } = decodeModelFile(bytes)
   // as the trial was timed: the sample of the paper's size where there is one
   const { sample, data } = tests[tests.length - 1]!
-  const scores = scoreSamples(model, data.rows, new Float64Array(data.rows.rows), createScoreWorkspace(model))
+  const scores = scoresOf(model, data.rows)
   const measured = { sample, ...measureScores(scores, data.isNovel.data) }
   const known = trial.results.find((result) => result.sample === sample)
   if (known === undefined || JSON.stringify(measured) !== JSON.stringify(known)) {
@@ -145,10 +144,7 @@ function writeTest(
 function fitItem(trial: Trial, all: Matrix, refitRows: number, write: Write): FitItem {
   const { dataset, features, seed } = trial
   const parameters = checkStoredParameters(trial.parameters)
-  const train = takeRows(
-    all,
-    Uint32Array.from({ length: Math.min(refitRows, all.rows) }, (_, i) => i),
-  )
+  const train = part(all, 0, Math.min(refitRows, all.rows))
   const dataSha256 = hashMatrices([train])
   const rows = `rows/train-${dataSha256.slice(0, 16)}.npy`
   write(rows, encodeNpy(train))

@@ -291,23 +291,14 @@ async function runUnderCeiling(
   return { machine, items }
 }
 
-/**
- * A memory ceiling by Linux control groups, version 2 or 1. They count stacks, typed arrays, engine and file cache; a
- * limit on address space or on the engine's heap does not.
- */
-export interface Ceiling {
-  /** The command that runs `command` under the ceiling. */
-  wrap(command: string, args: readonly string[]): [command: string, args: string[]]
-  /** How many processes were killed because of it so far. */
-  kills(): number
-  /** The processes must have ended. */
-  remove(): void
-}
-
 const ROOT = '/sys/fs/cgroup'
 
-/** Throws TargetError where there are no control groups for memory, or they may not be written. */
-export function createCeiling(bytes: number): Ceiling {
+/**
+ * A memory ceiling by Linux control groups, version 2 or 1. They count stacks, typed arrays, engine and file cache; a
+ * limit on address space or on the engine's heap does not. Throws TargetError where there are none for memory, or they
+ * may not be written.
+ */
+export function createCeiling(bytes: number) {
   const second = existsSync(join(ROOT, 'cgroup.controllers'))
   const parent = second ? ROOT : join(ROOT, 'memory')
   const folder = join(parent, `oddflow-bench-${randomBytes(6).toString('hex')}`)
@@ -329,15 +320,17 @@ export function createCeiling(bytes: number): Ceiling {
     )
   }
   return {
-    // the shell puts itself into the group and then becomes the command
-    wrap: (command, args) => [
+    /** The command under the ceiling: the shell puts itself into the group and then becomes the command. */
+    wrap: (command: string, args: readonly string[]): [command: string, args: string[]] => [
       'sh',
       ['-c', 'echo $$ > "$0" && exec "$@"', join(folder, 'cgroup.procs'), command, ...args],
     ],
-    kills() {
+    /** How many processes were killed because of it so far. */
+    kills(): number {
       const events = readText(join(folder, second ? 'memory.events' : 'memory.oom_control'))
       return Number(/^oom_kill (\d+)$/m.exec(events)?.[1] ?? 0)
     },
+    /** The processes must have ended. */
     remove: atEnd(() => removeFolder(folder)),
   }
 }

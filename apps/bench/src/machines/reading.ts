@@ -1,11 +1,21 @@
 /** Readings: what targets measured, one item of work each (`machines.jsonl`). Pages and trials come from these. */
 import { DataError, FormatError } from '@oddflow/core'
-import { checkTrial, encodeTrial, type TestResult, type Trial, trialKey, workKey } from '@oddflow/evaluation'
 import { z } from 'zod'
-import { amount, count, digest, parseShape, positive, readLines, writeFileWhole } from '../files.js'
+import {
+  amount,
+  count,
+  digest,
+  jsonLines,
+  newestOfEach,
+  parseShape,
+  positive,
+  readLines,
+  writeFileWhole,
+} from '../files.js'
+import { checkTrial, encodeTrial, type TestResult, type Trial, trialKey, workKey } from '../run/trial.js'
 import { openTrials } from '../run/trials-file.js'
 import { SHORT_NAME } from './machine-description.js'
-import { isComplete } from './reach.js'
+import { isComplete, type TargetRun } from './reach.js'
 import { expectedShape, failureShape, machineShape, outcomeShape, workShape } from './runner-line.js'
 import { workItemKey } from './work.js'
 
@@ -26,6 +36,17 @@ const readingShape = z.strictObject({
 })
 
 export type Reading = z.infer<typeof readingShape>
+
+/** What one run of a bundle's program printed. */
+export function readingsOf(
+  about: Pick<Reading, 'target' | 'reach' | 'memoryCeilingBytes'>,
+  { machine: { bundleSha256, machine, loadAverage }, items }: TargetRun,
+): Reading[] {
+  return items.map(({ work, expected, outcome, peakMemoryBytes }) => ({
+    ...{ format: 1, ...about, bundleSha256, machine, loadAverage },
+    ...{ peakMemoryBytes, work, expected, outcome },
+  }))
+}
 
 /** Whether model and scores are those of the machine that made the bundle; null for an item that failed. */
 export function isEqualReading({ expected, outcome }: Reading): boolean | null {
@@ -51,30 +72,13 @@ export function readReadings(path: string): Reading[] {
   })
 }
 
-/** The readings with newer ones in the place of older ones of the same target and item; in the order of their keys. */
-function mergeReadings(known: readonly Reading[], newer: readonly Reading[]): Reading[] {
-  const byKey = new Map([...known, ...newer].map((reading) => [readingKey(reading), reading]))
-  return [...byKey.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, reading]) => reading)
-}
-
-function writeReadings(path: string, readings: readonly Reading[]): void {
-  writeFileWhole(path, readings.map((reading) => `${JSON.stringify(reading)}\n`).join(''))
-}
-
-interface Recorded {
-  /** Trials that were added. */
-  readonly trials: number
-  /** Trials of the same machine and work, measured before, that these took the place of. */
-  readonly replaced: number
-  /** Readings whose hashes are right and whose AUC is not the trial's: they made no trial. */
-  readonly unlike: number
-}
+type Recorded = ReturnType<typeof recordReadings>
 
 /** Throws before anything is written when a reading belongs to no trial. */
 export function recordReadings(
   readings: readonly Reading[],
   paths: { readonly readings: string; readonly trials: string },
-): Recorded {
+) {
   const known = readReadings(paths.readings)
   const file = openTrials(paths.trials)
   try {
@@ -85,10 +89,16 @@ export function recordReadings(
     const newer = new Map(
       made.filter((trial) => isOlder(there.get(trialKey(trial)), trial)).map((t) => [trialKey(t), t]),
     )
-    writeReadings(paths.readings, mergeReadings(known, readings))
+    writeFileWhole(paths.readings, jsonLines(newestOfEach([...known, ...readings], readingKey)))
     if (newer.size > 0) file.rewrite(file.trials.map((trial) => newer.get(trialKey(trial)) ?? trial))
     for (const trial of added) file.append(trial)
-    return { trials: added.length, replaced: newer.size, unlike: countUnlike(readings, file.trials) }
+    return {
+      trials: added.length,
+      /** Trials of the same machine and work, measured before, that these took the place of. */
+      replaced: newer.size,
+      /** Readings whose hashes are right and whose AUC is not the trial's: they made no trial. */
+      unlike: countUnlike(readings, file.trials),
+    }
   } finally {
     file.close()
   }
@@ -117,24 +127,33 @@ export function describeRecorded({ trials, replaced, unlike }: Recorded): string
   ].join(', ')
 }
 
+/** How many models and scores are those of the machine that made the bundle. */
+export function countEqual(readings: readonly Reading[]) {
+  const done = readings.flatMap(({ work, expected, outcome }) =>
+    'failure' in outcome ? [] : [{ work, expected, outcome }],
+  )
+  const equal = (kind: Reading['work']['kind'], hash: 'modelSha256' | 'scoresSha256') => {
+    const own = done.filter(({ work }) => work.kind === kind)
+    return { equal: own.filter((one) => one.outcome[hash] === one.expected[hash]).length, of: own.length }
+  }
+  return {
+    models: equal('score', 'modelSha256'),
+    scores: equal('score', 'scoresSha256'),
+    fits: equal('fit', 'modelSha256'),
+    failed: readings.length - done.length,
+  }
+}
+
 /** `12 of 12 models byte-equal, 12 of 12 scores equal`, and what failed. */
 export function describeReadings(readings: readonly Reading[]): { text: string; equal: boolean } {
-  const done = readings.filter(({ outcome }) => !('failure' in outcome))
-  const count = (of: readonly Reading[], is: (reading: Reading) => boolean): string =>
-    `${of.filter(is).length} of ${of.length}`
-  const scores = done.filter(({ work }) => work.kind === 'score')
-  const fits = done.filter(({ work }) => work.kind === 'fit')
-  const isModelEqual = ({ outcome, expected }: Reading): boolean =>
-    'modelSha256' in outcome && outcome.modelSha256 === expected.modelSha256
-  const isScoreEqual = ({ outcome, expected }: Reading): boolean =>
-    'scoresSha256' in outcome && outcome.scoresSha256 === expected.scoresSha256
+  const { models, scores, fits, failed } = countEqual(readings)
   const parts = [
-    `${count(scores, isModelEqual)} models read and written again byte-equal`,
-    `${count(scores, isScoreEqual)} scores equal`,
-    ...(fits.length === 0 ? [] : [`${count(fits, isModelEqual)} models fitted again byte-equal`]),
-    ...(done.length === readings.length ? [] : [`${readings.length - done.length} items failed`]),
+    `${models.equal} of ${models.of} models read and written again byte-equal`,
+    `${scores.equal} of ${scores.of} scores equal`,
+    ...(fits.of === 0 ? [] : [`${fits.equal} of ${fits.of} models fitted again byte-equal`]),
+    ...(failed === 0 ? [] : [`${failed} items failed`]),
   ]
-  return { text: parts.join(', '), equal: done.every((r) => isModelEqual(r) && isScoreEqual(r)) }
+  return { text: parts.join(', '), equal: [models, scores, fits].every(({ equal, of }) => equal === of) }
 }
 
 /**

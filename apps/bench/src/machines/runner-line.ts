@@ -3,13 +3,13 @@
  * is checked and bounded before it reaches trials and pages.
  */
 import { z } from 'zod'
-import { amount, count, digest, parseShape, positive, share, text } from '../files.js'
+import { amount, count, digest, parseShape, positive, text } from '../files.js'
+import { testResult } from '../run/trial.js'
 import { METHOD_NAMES } from '../run/trial-model.js'
 import { SHORT_NAME } from './machine-description.js'
 
 const shortName = z.string().regex(SHORT_NAME)
 const detector = z.enum(METHOD_NAMES)
-const sample = z.enum(['all', 'protocol'])
 
 export const machineShape = z.strictObject({
   cpu: text,
@@ -42,7 +42,7 @@ export const workShape = z.discriminatedUnion('kind', [
     repeat: count,
     seed: count,
     dataSha256: digest,
-    sample,
+    sample: testResult.shape.sample,
   }),
   z.strictObject({
     kind: z.literal('fit'),
@@ -62,16 +62,7 @@ export const outcomeShape = z.strictObject({
   modelSha256: digest,
   /** The next four: null for a fit. */
   scoresSha256: digest.nullable(),
-  result: z
-    .strictObject({
-      sample,
-      normal: positive,
-      novel: positive,
-      auc: share,
-      aucVariance: share.nullable(),
-      averagePrecision: share,
-    })
-    .nullable(),
+  result: testResult.nullable(),
   testRows: positive.nullable(),
   testMillis: z.array(amount).min(1).max(1000).readonly().nullable(),
   /** null for scores. */

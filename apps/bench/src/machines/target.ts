@@ -130,31 +130,21 @@ function toPlain(document: ReturnType<typeof parseDocument>): unknown {
   }
 }
 
+/** Fields that are paths on this machine. */
+const PATHS: Readonly<Record<Target['kind'], readonly string[]>> = {
+  local: [],
+  ssh: ['identityFile', 'knownHostsFile', 'configFile', 'bringNode'],
+  emulated: ['emulator', 'node', 'libraries'],
+}
+
 function withPaths(target: Target, base: string): Target {
   const at = (path: string): string =>
     path.startsWith('~/') ? join(homedir(), path.slice(2)) : resolve(base, path)
-  /** A bare word is a command to be looked for. */
-  const command = (word: string): string => (word.includes('/') ? at(word) : word)
-  switch (target.kind) {
-    case 'local':
-      return target
-    case 'emulated':
-      return {
-        ...target,
-        emulator: command(target.emulator),
-        node: at(target.node),
-        libraries: at(target.libraries),
-      }
-    case 'ssh':
-      return {
-        ...target,
-        ...(target.identityFile === undefined ? {} : { identityFile: at(target.identityFile) }),
-        ...(target.knownHostsFile === undefined ? {} : { knownHostsFile: at(target.knownHostsFile) }),
-        // ssh's own word for no configuration
-        ...(target.configFile === undefined || target.configFile === 'none'
-          ? {}
-          : { configFile: at(target.configFile) }),
-        ...(target.bringNode === undefined ? {} : { bringNode: at(target.bringNode) }),
-      }
-  }
+  const fields = Object.entries(target).map(([name, value]) => {
+    const isWord =
+      // a command to be looked for, and ssh's own word for no configuration
+      (name === 'emulator' && !`${value}`.includes('/')) || (name === 'configFile' && value === 'none')
+    return [name, PATHS[target.kind].includes(name) && !isWord ? at(`${value}`) : value]
+  })
+  return Object.fromEntries(fields) as Target
 }

@@ -68,7 +68,9 @@ export function sha256(bytes: Uint8Array | string): string {
 }
 
 /** Over the little-endian float64 values: equal hashes, equal scores to the last bit. */
-export function hashScores(scores: Float64Array): string {
-  const bytes = Buffer.from(scores.buffer, scores.byteOffset, scores.byteLength)
-  return sha256(endianness() === 'LE' ? bytes : Buffer.from(bytes).swap64())
+export const hashScores = (scores: Float64Array): string => sha256(littleEndian(scores))
+
+export function littleEndian({ buffer, byteOffset, byteLength }: Float64Array): Buffer {
+  const bytes = Buffer.from(buffer, byteOffset, byteLength)
+  return endianness() === 'LE' ? bytes : Buffer.from(bytes).swap64()
 }

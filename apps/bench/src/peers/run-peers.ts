@@ -11,6 +11,8 @@ import {
   amount,
   count,
   digest,
+  jsonLines,
+  newestOfEach,
   packagePath,
   parseShape,
   positive,
@@ -113,9 +115,7 @@ export function readPeerReadings(path: string): PeerReading[] {
 
 /** Newer ones in the place of older ones; in the order of their keys. */
 export function writePeerReadings(path: string, readings: readonly PeerReading[]): void {
-  const byKey = new Map(readings.map((reading) => [peerKey(reading), reading]))
-  const sorted = [...byKey.entries()].sort(([a], [b]) => (a < b ? -1 : 1))
-  writeFileWhole(path, sorted.map(([, reading]) => `${JSON.stringify(shape.parse(reading))}\n`).join(''))
+  writeFileWhole(path, jsonLines(newestOfEach(readings, peerKey).map((reading) => shape.parse(reading))))
 }
 
 const LIMITS = { timeoutMillis: 600_000, maximumOutputBytes: 1_000_000 }
@@ -130,11 +130,9 @@ interface PeerWork {
   readonly runs: number
 }
 
-interface PeerResult {
-  readonly version: string
+/** A peer that does not score by itself has no times of tests. */
+type PeerResult = Omit<z.infer<typeof sklearnAnswer>, 'testMillis'> & {
   readonly scores: Float64Array
-  readonly supportVectors: number
-  readonly trainMillis: number
   readonly testMillis: readonly number[] | null
 }
 

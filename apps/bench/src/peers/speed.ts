@@ -14,8 +14,19 @@ import {
 } from '@oddflow/detectors'
 import { atEnd } from '@oddflow/program'
 import { z } from 'zod'
-import { amount, packagePath, parseShape, positive, readLines, text, writeFileWhole } from '../files.js'
+import { part } from '../datasets/pools.js'
+import {
+  amount,
+  jsonLines,
+  packagePath,
+  parseShape,
+  positive,
+  readLines,
+  text,
+  writeFileWhole,
+} from '../files.js'
 import { runProcess, whyFailed } from '../machines/reach.js'
+import { processorSeconds } from '../run/machine.js'
 import { findPython, median } from './run-peers.js'
 
 const MAXIMUM_LINE = 10_000
@@ -95,39 +106,24 @@ const C_KINDS = {
   'C, plain': ['-DVECTOR=0', OUR_BITS],
   'C, 32 bytes and FMA': ['-DVECTOR=32'],
 } as const
-const C_TYPES = { f64: ['-DKERNEL=double'], f32: ['-DKERNEL=float'] } as const
+const PRECISIONS = ['f64', 'f32'] as const
+type Precision = (typeof PRECISIONS)[number]
 
-interface CPeer {
-  readonly side: string
-  readonly precision: 'f64' | 'f32'
-  readonly peer: LinePeer
-}
-
-export interface SpeedPeers {
-  /** null where it is not installed. */
-  readonly python: { readonly peer: LinePeer; readonly versions: string } | null
-  /** None where there is no compiler. */
-  readonly c: readonly CPeer[]
-  readonly compiler: string | null
-  readonly absent: readonly string[]
-}
+export type SpeedPeers = Awaited<ReturnType<typeof startSpeedPeers>>
 
 /** `folder`: where the models are, and binaries go. `reference`: of refimpl.py, which need not be there. */
-export async function startSpeedPeers(folder: string, reference: string): Promise<SpeedPeers> {
+export async function startSpeedPeers(folder: string, reference: string) {
   const python = await startPython(folder, reference)
   const { c, compiler } = await startC(folder)
-  return {
-    python,
-    c,
-    compiler,
-    absent: [
-      ...(python === null ? ['numpy and scikit-learn (Python)'] : []),
-      ...(compiler === null ? ['C (no cc)'] : []),
-    ],
-  }
+  const absent = [
+    ...(python === null ? ['numpy and scikit-learn (Python)'] : []),
+    ...(compiler === null ? ['C (no cc)'] : []),
+  ]
+  return { python, c, compiler, absent }
 }
 
-async function startPython(folder: string, reference: string): Promise<SpeedPeers['python']> {
+/** null where it is not installed. */
+async function startPython(folder: string, reference: string) {
   const command = await findPython()
   if (command === null) return null
   const given = existsSync(join(reference, 'refimpl.py')) ? [reference] : []
@@ -140,14 +136,15 @@ async function startPython(folder: string, reference: string): Promise<SpeedPeer
   return { peer, versions }
 }
 
-async function startC(folder: string): Promise<{ c: CPeer[]; compiler: string | null }> {
+/** None where there is no compiler. */
+async function startC(folder: string) {
   const found = await runProcess('cc', ['--version'], LIMITS)
-  if (found.code !== 0) return { c: [], compiler: null }
-  const c: CPeer[] = []
+  const c: { side: string; precision: Precision; peer: LinePeer }[] = []
+  if (found.code !== 0) return { c, compiler: null }
   for (const [side, flags] of Object.entries(C_KINDS)) {
-    for (const precision of ['f64', 'f32'] as const) {
+    for (const precision of PRECISIONS) {
       const binary = join(folder, `${side}-${precision}`.replace(/[^a-z0-9]+/gi, '-'))
-      const types = [...C_TYPES[precision], '-DSUM=double']
+      const types = [`-DKERNEL=${precision === 'f64' ? 'double' : 'float'}`, '-DSUM=double']
       const args = ['-O3', '-march=native', ...flags, ...types, here('scores.c'), '-o', binary, '-lm']
       const built = await runProcess('cc', args, LIMITS)
       if (built.code !== 0) throw new DataError(`cc: ${whyFailed(built)}`)
@@ -166,33 +163,17 @@ export const SCORED_ROWS = 1000
 const KJL = { detector: 'oc-kjl', k: 20, supportGuard: false } as const
 const SVM = { detector: 'ocsvm' } as const
 
-type Precision = 'f64' | 'f32'
+type SpeedModels = ReturnType<typeof makeSpeedModels>
 
-interface SpeedModels {
-  readonly train: Matrix
-  readonly rows: Matrix
-  readonly kjl: Readonly<Record<Precision, DetectorModel>>
-  readonly guardedKjl: Readonly<Record<Precision, DetectorModel>>
-  readonly svm: Readonly<Record<Precision, DetectorModel>>
-  /** m and d of the embedding, k of the mixture, support vectors. */
-  readonly shape: {
-    readonly m: number
-    readonly d: number
-    readonly k: number
-    readonly supportVectors: number
-  }
-  /** Writes them into an empty folder. */
-  writeTo(folder: string): void
-}
-
-export function makeSpeedModels(train: Matrix): SpeedModels {
-  const rows = matrixOf(SCORED_ROWS, train.cols, train.data.slice(0, SCORED_ROWS * train.cols))
-  const rng = (): ReturnType<typeof createRng> => createRng(1)
-  const learnKjl = (supportGuard: boolean, precision: Precision) =>
-    fitDetector(train, checkParameters({ ...KJL, supportGuard, precision }), rng())
-  const learnSvm = (precision: Precision) => fitDetector(train, checkParameters({ ...SVM, precision }), rng())
-  const kjl = { f64: learnKjl(false, 'f64'), f32: learnKjl(false, 'f32') }
-  const svm = { f64: learnSvm('f64'), f32: learnSvm('f32') }
+export function makeSpeedModels(train: Matrix) {
+  const rows = part(train, 0, SCORED_ROWS)
+  const inBoth = <Model>(learn: (precision: Precision) => Model) => ({ f64: learn('f64'), f32: learn('f32') })
+  const learnKjl = (supportGuard: boolean) =>
+    inBoth((precision) =>
+      fitDetector(train, checkParameters({ ...KJL, supportGuard, precision }), createRng(1)),
+    )
+  const kjl = learnKjl(false)
+  const svm = inBoth((precision) => fitDetector(train, checkParameters({ ...SVM, precision }), createRng(1)))
   const { embedding, mixture } = kjl.f64
   const { supportVectors, dualCoefficients, offset } = svm.f64.svm
   const { landmarks, projection, bandwidth } = embedding
@@ -202,10 +183,12 @@ export function makeSpeedModels(train: Matrix): SpeedModels {
     train,
     rows,
     kjl,
-    guardedKjl: { f64: learnKjl(true, 'f64'), f32: learnKjl(true, 'f32') },
+    guardedKjl: learnKjl(true),
     svm,
+    /** m and d of the embedding, k of the mixture, support vectors. */
     shape: { m, d, k, supportVectors: supportVectors.rows },
-    writeTo(folder) {
+    /** Writes them into an empty folder. */
+    writeTo(folder: string): void {
       const column = (data: Float64Array): Matrix => matrixOf(data.length, 1, data)
       const arrays = {
         landmarks,
@@ -245,16 +228,14 @@ export function makeSpeedModels(train: Matrix): SpeedModels {
 
 const BATCHES = [100, 1] as const
 
-interface SpeedFigure {
-  /** `oc-kjl` and `ocsvm`: scores; `oc-kjl-qs fit`, `ocsvm fit`. */
-  readonly what: string
-  readonly side: string
-  readonly precision: 'f64' | 'f32'
-  /** Rows a call; null for a fit. */
-  readonly batch: number | null
-  /** Of CPU time: a row, or a fit. */
-  readonly nanos: number
-}
+type SpeedFigure = Pick<SpeedReading, 'what' | 'side' | 'precision' | 'batch' | 'nanos'>
+type Head = Omit<SpeedFigure, 'nanos'>
+
+/** What is scored, what the others call it, and how often C scores all rows for a time. */
+const SCORED = [
+  ['oc-kjl', 'kjl', 20],
+  ['ocsvm', 'svm', 2],
+] as const
 
 const scored = z.object({ nanos: z.number().min(0), sum: z.number() })
 const fitted = z.object({ seconds: z.number().min(0) })
@@ -263,7 +244,7 @@ const fitted = z.object({ seconds: z.number().min(0) })
  * Allowed relative difference from our sum. The same arithmetic differs in the order of the sum alone; loops and fused
  * multiply-adds in float32 differ in every kernel value.
  */
-function toleranceOf({ what, side, precision }: Omit<SpeedFigure, 'nanos'>): number {
+function toleranceOf({ what, side, precision }: Head): number {
   if (side === 'numpy') return 1e-6
   const isSameArithmetic = side === 'typed arrays' || /^C, .*vectors$/.test(side)
   return precision === 'f64' || (isSameArithmetic && what === 'oc-kjl') ? 1e-9 : 1e-3
@@ -279,15 +260,15 @@ export async function measureSpeed(
   rounds: number,
   onRound: (round: number) => void,
 ): Promise<SpeedFigure[]> {
-  const found = new Map<string, { readonly head: Omit<SpeedFigure, 'nanos'>; readonly nanos: number[] }>()
+  const found = new Map<string, { readonly head: Head; readonly nanos: number[] }>()
   const sums = new Map<string, number>()
-  const note = (head: Omit<SpeedFigure, 'nanos'>, nanos: number): void => {
+  const note = (head: Head, nanos: number): void => {
     const key = JSON.stringify(head)
     const known = found.get(key) ?? { head, nanos: [] }
     known.nanos.push(nanos)
     found.set(key, known)
   }
-  const noteScores = (head: Omit<SpeedFigure, 'nanos'>, { nanos, sum }: z.infer<typeof scored>): void => {
+  const noteScores = (head: Head, { nanos, sum }: z.infer<typeof scored>): void => {
     note(head, nanos)
     // Python scores fewer rows one a call
     if (head.batch === 100) holdSum(sums, head, sum)
@@ -301,25 +282,23 @@ export async function measureSpeed(
         noteScores({ what, side, precision, batch }, timeScores(models, score, batch, repeats))
       }
       for (const { side, precision, peer } of peers.c) {
-        for (const [what, question] of [
-          ['oc-kjl', `kjl ${batch} 20`],
-          ['ocsvm', `svm ${batch} 2`],
-        ] as const) {
-          noteScores({ what, side, precision, batch }, scored.parse(await peer.ask(question)))
+        for (const [what, name, repeats] of SCORED) {
+          noteScores(
+            { what, side, precision, batch },
+            scored.parse(await peer.ask(`${name} ${batch} ${repeats}`)),
+          )
         }
       }
       if (peers.python === null) continue
       const count = batch === 1 ? 100 : SCORED_ROWS
-      for (const [what, name] of [
-        ['oc-kjl', 'kjl'],
-        ['ocsvm', 'svm'],
-      ] as const) {
+      for (const [what, name] of SCORED) {
         const answer = await peers.python.peer.ask(JSON.stringify({ what: name, batch, count }))
         noteScores({ what, side: 'numpy', precision: 'f64', batch }, scored.parse(answer))
       }
     }
     for (const [what, options] of FITS) {
-      const nanos = 1e9 * cpuSeconds(() => learn(models, options))
+      const fit = () => fitDetector(models.train, checkParameters(options), createRng(1))
+      const nanos = 1e9 * cpuSeconds(fit)
       note({ what, side: 'OddFlow', precision: 'f64', batch: null }, nanos)
     }
     if (peers.python === null) continue
@@ -337,39 +316,24 @@ const FITS = [
   ['ocsvm fit', { detector: 'ocsvm' }],
 ] as const satisfies readonly (readonly [string, DetectorOptions])[]
 
-function learn({ train }: SpeedModels, options: DetectorOptions): void {
-  fitDetector(train, checkParameters(options), createRng(1))
-}
+type Score = (rows: Matrix, out: Float64Array) => unknown
 
-type Score = (rows: ReturnType<typeof matrixOf>, out: Float64Array) => unknown
-
-interface OurSide {
-  readonly what: string
-  readonly side: string
-  readonly precision: 'f64' | 'f32'
-  readonly score: Score
-  readonly repeats: number
-}
-
-function ourSides({ kjl, guardedKjl, svm }: SpeedModels): OurSide[] {
+function ourSides({ kjl, guardedKjl, svm }: SpeedModels) {
   const scorer = (model: DetectorModel, simd: boolean): Score => {
     const workspace = createScoreWorkspace(model, { simd })
     return (rows, out) => scoreSamples(model, rows, out, workspace)
   }
-  const both = (what: string, side: string, models: SpeedModels['kjl'], repeats: number): OurSide[] =>
-    (['f64', 'f32'] as const).map((precision) => ({
-      what,
-      side,
-      precision,
-      score: scorer(models[precision], true),
-      repeats,
-    }))
+  const both = (what: string, models: Readonly<Record<Precision, DetectorModel>>, repeats: number) =>
+    PRECISIONS.map((precision) => {
+      return { what, side: 'OddFlow', precision, score: scorer(models[precision], true), repeats }
+    })
+  const plain = { side: 'typed arrays', precision: 'f64' } as const
   return [
-    ...both('oc-kjl', 'OddFlow', kjl, 20),
-    ...both('oc-kjl, support guard', 'OddFlow', guardedKjl, 20),
-    ...both('ocsvm', 'OddFlow', svm, 2),
-    { what: 'oc-kjl', side: 'typed arrays', precision: 'f64', score: scorer(kjl.f64, false), repeats: 5 },
-    { what: 'ocsvm', side: 'typed arrays', precision: 'f64', score: scorer(svm.f64, false), repeats: 1 },
+    ...both('oc-kjl', kjl, 20),
+    ...both('oc-kjl, support guard', guardedKjl, 20),
+    ...both('ocsvm', svm, 2),
+    { ...plain, what: 'oc-kjl', score: scorer(kjl.f64, false), repeats: 5 },
+    { ...plain, what: 'ocsvm', score: scorer(svm.f64, false), repeats: 1 },
   ]
 }
 
@@ -379,10 +343,7 @@ function timeScores(
   batch: number,
   repeats: number,
 ): z.infer<typeof scored> {
-  const { cols } = rows
-  const parts = Array.from({ length: rows.rows / batch }, (_, i) =>
-    matrixOf(batch, cols, rows.data.slice(i * batch * cols, (i + 1) * batch * cols)),
-  )
+  const parts = Array.from({ length: rows.rows / batch }, (_, i) => part(rows, i * batch, (i + 1) * batch))
   const out = new Float64Array(batch)
   let sum = 0
   const seconds = cpuSeconds(() => {
@@ -400,12 +361,11 @@ function timeScores(
 function cpuSeconds(run: () => void): number {
   const before = process.cpuUsage()
   run()
-  const { user, system } = process.cpuUsage(before)
-  return (user + system) / 1e6
+  return processorSeconds(before)
 }
 
 /** Ours come first. */
-function holdSum(sums: Map<string, number>, head: Omit<SpeedFigure, 'nanos'>, sum: number): void {
+function holdSum(sums: Map<string, number>, head: Head, sum: number): void {
   const { what, side, precision } = head
   const key = `${what} ${precision}`
   if (side === 'OddFlow') sums.set(key, sum)
@@ -419,10 +379,13 @@ function holdSum(sums: Map<string, number>, head: Omit<SpeedFigure, 'nanos'>, su
 
 const shape = z.strictObject({
   format: z.literal(1),
+  /** `oc-kjl` and `ocsvm`: scores; `oc-kjl-qs fit`, `ocsvm fit`. */
   what: text,
   side: text,
-  precision: z.enum(['f64', 'f32']),
+  precision: z.enum(PRECISIONS),
+  /** Rows a call; null for a fit. */
   batch: positive.nullable(),
+  /** Of CPU time: a row, or a fit. */
   nanos: amount,
   dataset: text,
   trainRows: positive,
@@ -451,5 +414,5 @@ export function readSpeedReadings(path: string): SpeedReading[] {
 
 /** One run in the place of the one before: sides that took no turns cannot be compared. */
 export function writeSpeedReadings(path: string, readings: readonly SpeedReading[]): void {
-  writeFileWhole(path, readings.map((reading) => `${JSON.stringify(shape.parse(reading))}\n`).join(''))
+  writeFileWhole(path, jsonLines(readings.map((reading) => shape.parse(reading))))
 }

@@ -11,21 +11,13 @@ import {
   modelSpaceNumbers,
   scoreSamples,
 } from '@oddflow/detectors'
-import {
-  checkTrial,
-  selectParameters,
-  type TestResult,
-  type Trial,
-  type TrialMachine,
-  type Tuning,
-  timeRuns,
-  workKey,
-} from '@oddflow/evaluation'
+import { selectParameters, timeRuns } from '@oddflow/evaluation'
 import type { SweepSetting } from '../commands/sweep.js'
-import { firstRows, type LoadedRepeat, loadRepeat, repeatsOf } from '../datasets/load-repeat.js'
+import { firstRows, type LoadedRepeat, loadRepeat } from '../datasets/load-repeat.js'
 import type { Manifest } from '../datasets/manifest.js'
 import { VERSION } from './machine.js'
-import { candidatesOf, encodeTrialModel, isTunable, type MethodName, measureScores } from './trial-model.js'
+import { checkTrial, type TestResult, type Trial, type TrialMachine, type Tuning, workKey } from './trial.js'
+import { candidatesOf, encodeTrialModel, type MethodName, measureScores } from './trial-model.js'
 
 /** Of all randomness of a trial. */
 export const SEED = 1
@@ -130,46 +122,6 @@ export interface Job {
   readonly trainRows?: number
   /** Of a sweep: in the place of what the tuning says. */
   readonly setting?: SweepSetting
-}
-
-interface PlanOptions {
-  readonly manifests: readonly Manifest[]
-  /** Feature sets to run. */
-  readonly featuresOf: (manifest: Manifest) => readonly string[]
-  readonly detectors: readonly MethodName[]
-  readonly tunings: readonly Tuning[]
-  /** Maximum number of repeats of each data set. */
-  readonly repeats: number
-  /** n, where it is stated. */
-  readonly trainRows?: number
-}
-
-/** Repeats outermost: a run cut short has all methods side by side. A detector without choices is not tuned. */
-export function planJobs({
-  manifests,
-  featuresOf,
-  detectors,
-  tunings,
-  repeats,
-  trainRows,
-}: PlanOptions): Job[] {
-  const stated = trainRows === undefined ? {} : { trainRows }
-  const jobs: Job[] = []
-  for (const tuning of tunings) {
-    for (let repeat = 0; repeat < repeats; repeat++) {
-      for (const manifest of manifests) {
-        if (repeat >= repeatsOf(manifest)) continue
-        for (const features of featuresOf(manifest)) {
-          for (const detector of detectors) {
-            if (tuning === 'none' || isTunable(detector)) {
-              jobs.push({ manifest, features, detector, tuning, repeat, ...stated })
-            }
-          }
-        }
-      }
-    }
-  }
-  return jobs
 }
 
 /** As `trialKey` of the trial that comes of it. */

@@ -1,8 +1,8 @@
 /** The machine and the versions that a trial says it was run on. */
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os'
-import type { TrialMachine } from '@oddflow/evaluation'
 import { packagePath } from '../files.js'
+import type { TrialMachine } from './trial.js'
 
 /** Of this package. */
 export const VERSION: string = (
@@ -24,6 +24,12 @@ export function describeMachine(name: string, concurrency: number): TrialMachine
     architecture: process.arch,
     concurrency,
   }
+}
+
+/** Processor time of this process since an earlier `process.cpuUsage()`. */
+export function processorSeconds(since: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(since)
+  return (user + system) / 1e6
 }
 
 export function describeVersions(): Record<string, string> {

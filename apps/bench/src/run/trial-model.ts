@@ -20,9 +20,8 @@ import {
   delongInterval,
   gridCandidates,
   PAPER_GRID,
-  type TestResult,
-  type Tuning,
 } from '@oddflow/evaluation'
+import type { TestResult, Tuning } from './trial.js'
 
 /**
  * Methods: the detectors, and `…-centred`, KJL with each row of its sketch less its mean, as in the authors' code and
@@ -78,6 +77,10 @@ export function isTunable(method: MethodName): boolean {
   return candidatesOf(method, 'minimal').length > 1
 }
 
+export function scoresOf(model: DetectorModel, rows: Matrix): Float64Array {
+  return scoreSamples(model, rows, new Float64Array(rows.rows), createScoreWorkspace(model))
+}
+
 /** `isNovel`: 1 for novel rows, as many as there are scores. Throws DataError when a class is not there. */
 export function measureScores(scores: Float64Array, isNovel: Float64Array): Omit<TestResult, 'sample'> {
   const area = auc(scores, isNovel)
@@ -100,7 +103,6 @@ export function encodeTrialModel(
   train: Matrix,
   provenance: Omit<Provenance, 'rows'>,
 ): Uint8Array {
-  const scores = scoreSamples(detector, train, new Float64Array(train.rows), createScoreWorkspace(detector))
   return encodeModelFile({
     detector,
     contract: {
@@ -109,7 +111,7 @@ export function encodeTrialModel(
       dimension: train.cols,
       scaler: detector.parameters.scaler,
     },
-    threshold: calibrateThreshold(scores, 0.05),
+    threshold: calibrateThreshold(scoresOf(detector, train), 0.05),
     onePacketRule: null,
     provenance: { ...provenance, rows: train.rows },
   })

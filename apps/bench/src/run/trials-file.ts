@@ -19,12 +19,12 @@ import {
 import { availableParallelism } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { DataError, FormatError } from '@oddflow/core'
-import { dataKey, decodeTrial, encodeTrial, type Trial, trialKey } from '@oddflow/evaluation'
 import { FileError, isRunning, runInWorkers } from '@oddflow/program'
 import { decodeLines, inFile, makeFolder, requireSize, writeFileWhole } from '../files.js'
 import { complain, createProgress, note } from '../output.js'
 import type { Job, RunSettings } from './job.js'
 import { describeMachine, describeVersions } from './machine.js'
+import { dataKey, decodeTrial, encodeTrial, type Trial, trialKey } from './trial.js'
 import type { WorkerAnswer } from './worker.js'
 
 /** A lock beside the real file, whatever link led there, with its owner's process number. A dead owner's is taken over. */

@@ -1,8 +1,8 @@
 /** A worker thread: answers a job with its trial as a line, or with the reason why it failed. */
 import { OddFlowError } from '@oddflow/core'
-import { encodeTrial } from '@oddflow/evaluation'
 import { serveJobs } from '@oddflow/program'
 import { type Job, type RunSettings, runTrial } from './job.js'
+import { encodeTrial } from './trial.js'
 
 export type WorkerAnswer = { readonly line: string } | { readonly failure: string }
 

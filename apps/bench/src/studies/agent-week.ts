@@ -2,10 +2,12 @@
  * A week through the agent: data/week, each device alone and all together, in the default configuration with `approve:
  * auto`. Then each device's week again, with one of its later flows added under an unknown peer.
  */
+
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { count, list, text } from '../files.js'
+import { note } from '../output.js'
 import { fixed } from '../tables/table.js'
 import {
   type AgentEvent,
@@ -215,7 +217,7 @@ export const agentWeek = defineStudy<AgentOptions, AgentWeekFigures>({
     'how soon the agent watches a device, its alerts a day, and the unknown peers that it reports (data/week)',
   configure: withAgent,
   figures,
-  async run({ data, ...options }, tell) {
+  async run({ data, ...options }) {
     const agent = agentProgram(options)
     const weeks = readWeeks(join(data, 'week'))
     const alone: AgentWeekFigures['alone'] = []
@@ -232,7 +234,7 @@ export const agentWeek = defineStudy<AgentOptions, AgentWeekFigures>({
         else if (rules.length > 0) found.byOther++
       }
       alone.push({ name, devices, tries: tries.length, ...found })
-      tell(`${name}: unknown peers ${found.byContact} + ${found.byOther} of ${tries.length}`)
+      note(`${name}: unknown peers ${found.byContact} + ${found.byOther} of ${tries.length}`)
     }
     return { alone, together: (await replayWeek(agent, [...weeks.values()].flat())).devices }
   },

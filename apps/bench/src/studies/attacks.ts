@@ -29,13 +29,6 @@ const PAIR_NAMES = [
 ] as const
 const SEED = 1
 
-export interface LabAttack {
-  /** "scan", "bruteforce", … */
-  readonly kind: string
-  /** Its packets alone. */
-  readonly attack: Capture
-}
-
 const labels = z.object({
   devices: z.array(z.object({ name: z.string(), mac: z.string() })),
   captures: z.array(
@@ -43,18 +36,16 @@ const labels = z.object({
   ),
 })
 
-/** As labels.json of the lab says which packets are novel. */
-export function labAttacks(): LabAttack[] {
+/** "scan", "bruteforce", …, with its packets alone, as labels.json of the lab says which are novel. */
+export function labAttacks() {
   const { captures } = readShape(labels, join(LAB, 'labels.json'), 'json')
   return captures.flatMap(({ file, novelWhen }) =>
     novelWhen === undefined
       ? []
-      : [
-          {
-            kind: file.replace(/^novel-/, '').replace(/\..*$/, ''),
-            attack: { path: join(LAB, file), filter: novelWhen },
-          },
-        ],
+      : {
+          kind: file.replace(/^novel-/, '').replace(/\..*$/, ''),
+          attack: { path: join(LAB, file), filter: novelWhen },
+        },
   )
 }
 
@@ -76,9 +67,13 @@ const side = z.object({
 const pairManifest = z.object({
   normal: side,
   novel: side,
-  /** AUC of an OCSVM made elsewhere, by bandwidth quantile: mean and standard deviation. */
   baseline: z
-    .object({ auc_mean_std_by_quantile: z.record(z.string(), z.tuple([z.number(), z.number()])) })
+    .object({
+      auc_mean_std_by_quantile: z.record(
+        z.string(),
+        z.tuple([z.number(), z.number()]).transform(([mean]) => mean),
+      ),
+    })
     .optional(),
 })
 
@@ -91,16 +86,8 @@ export function pairsIn(folder: string, names: readonly string[] = PAIR_NAMES): 
   })
 }
 
-export interface CapturePair {
-  readonly train: readonly Capture[]
-  readonly normal: readonly Capture[]
-  readonly novel: readonly Capture[]
-  /** AUC of an OCSVM made elsewhere, by bandwidth quantile; null where there is none. */
-  readonly baseline: Readonly<Record<string, number>> | null
-}
-
 /** Normal captures whose number in their name is odd train; the even ones are judged. */
-export function readPair(folder: string): CapturePair {
+export function readPair(folder: string) {
   const { normal, novel, baseline } = readShape(pairManifest, join(folder, 'manifest.json'), 'json')
   const capturesOf = ({ files, filter: { ip } }: z.infer<typeof side>): Capture[] => {
     const hosts = ip === undefined ? null : [ip].flat().map((address) => `host ${address}`)
@@ -115,12 +102,8 @@ export function readPair(folder: string): CapturePair {
     train: own.filter((capture) => numberOf(capture) % 2 === 1),
     normal: own.filter((capture) => numberOf(capture) % 2 === 0),
     novel: capturesOf(novel),
-    baseline:
-      baseline === undefined
-        ? null
-        : Object.fromEntries(
-            Object.entries(baseline.auc_mean_std_by_quantile).map(([quantile, [mean]]) => [quantile, mean]),
-          ),
+    /** AUC of an OCSVM made elsewhere, by bandwidth quantile; null where there is none. */
+    baseline: baseline?.auc_mean_std_by_quantile ?? null,
   }
 }
 
@@ -144,10 +127,7 @@ const figures = z.strictObject({
 })
 export type AttackFigures = z.infer<typeof figures>
 
-export async function measureLab(
-  recipe: Recipe,
-  tell: (what: string) => void,
-): Promise<AttackFigures['lab']> {
+export async function measureLab(recipe: Recipe): Promise<AttackFigures['lab']> {
   const normal = labNormal()
   const model = await trainOn(normal.slice(0, -1), recipe, SEED)
   const last = judgeFlows(model, await collectFlows(normal.slice(-1), recipe))
@@ -156,16 +136,12 @@ export async function measureLab(
     const { judged, flagged } = judgeFlows(model, await collectFlows([attack], recipe))
     const seconds = await secondsToFirstFlag(model, attack)
     attacks.push({ kind, flows: judged, flagged: flagged / judged, seconds })
-    tell(`lab, ${kind}: ${flagged} of ${judged} flows flagged`)
+    note(`lab, ${kind}: ${flagged} of ${judged} flows flagged`)
   }
   return { normalFlows: last.judged, normalFlagged: last.flagged / last.judged, attacks }
 }
 
-export async function measurePairs(
-  folder: string,
-  recipe: Recipe,
-  tell: (what: string) => void,
-): Promise<AttackFigures['pairs']> {
+export async function measurePairs(folder: string, recipe: Recipe): Promise<AttackFigures['pairs']> {
   const pairs: AttackFigures['pairs'] = []
   for (const pair of pairsIn(folder)) {
     const { train, normal, novel } = readPair(join(folder, pair))
@@ -174,7 +150,7 @@ export async function measurePairs(
       judgeCaptures(model, captures, (capture) => collectFlows([capture], recipe))
     const findings = { pair, ...compare(await judge(normal), await judge(novel)) }
     pairs.push(findings)
-    tell(`${pair}: ${percent(findings.novelFlagged)} of novel flows flagged`)
+    note(`${pair}: ${percent(findings.novelFlagged)} of novel flows flagged`)
   }
   return pairs
 }
@@ -229,12 +205,12 @@ export const attacks = defineStudy<unknown, AttackFigures>({
   description:
     "which of the lab's attacks the default model finds and how soon, and what it finds in pairs of a normal and a novel capture (data/pairs)",
   figures,
-  async run({ data }, tell) {
+  async run({ data }) {
     const recipe = variantNamed(DEFAULT_VARIANT)
     return {
       recipe: describeRecipe(recipe),
-      lab: await measureLab(recipe, tell),
-      pairs: await measurePairs(join(data, 'pairs'), recipe, tell),
+      lab: await measureLab(recipe),
+      pairs: await measurePairs(join(data, 'pairs'), recipe),
     }
   },
   page,

@@ -1,4 +1,5 @@
 /** Capture pairs, from captures to AUC, beside scikit-learn's one-class SVM. A setting serves all pairs. */
+
 import { join } from 'node:path'
 import { DataError, type FlowContract, type Matrix } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
@@ -7,6 +8,7 @@ import { type CollectedFlows, extractMatrix, learnFeatureContract } from '@oddfl
 import { trainingSetOf } from '@oddflow/program'
 import { z } from 'zod'
 import { count, list, share, text } from '../files.js'
+import { note } from '../output.js'
 import { findPython, runPython } from '../peers/run-peers.js'
 import { fixed, formatSpread, tableOf } from '../tables/table.js'
 import { pairsIn, readPair } from './attacks.js'
@@ -113,11 +115,7 @@ function measureDetectors(
   }
 }
 
-async function measureCapturePairs(
-  folder: string,
-  { seeds }: SeedOptions,
-  tell: (what: string) => void,
-): Promise<CapturePairFigures> {
+async function measureCapturePairs(folder: string, { seeds }: SeedOptions): Promise<CapturePairFigures> {
   const pairs = pairsIn(folder)
   if (pairs.length === 0) throw new DataError(`${folder}: expected the capture pairs`)
   const python = await findPython()
@@ -148,7 +146,7 @@ async function measureCapturePairs(
               : { '0.25': baseline['0.25']!, best: Math.max(...Object.values(baseline)) },
         })
         const { auc } = results.at(-1)!
-        tell(`${pair}, ${setting.name}: AUC ${DETECTORS.map((d) => three(auc[d].mean)).join(', ')}`)
+        note(`${pair}, ${setting.name}: AUC ${DETECTORS.map((d) => three(auc[d].mean)).join(', ')}`)
       }
     }
   }
@@ -226,6 +224,6 @@ export const capturePairs = defineStudy<SeedOptions, CapturePairFigures>({
     "the paper's detectors on three pairs of captures, compared with scikit-learn's one-class SVM (data/pairs)",
   configure: withSeeds('seeds of each model', 5),
   figures,
-  run: ({ data, ...options }, tell) => measureCapturePairs(join(data, 'pairs'), options, tell),
+  run: ({ data, ...options }) => measureCapturePairs(join(data, 'pairs'), options),
   page,
 })

@@ -1,10 +1,13 @@
 /** Cost of the default beside OC-KJL on the same flow summaries. Rows of one device, drawn again with small changes. */
+
 import { join } from 'node:path'
 import { createMatrix, createRng, type Matrix } from '@oddflow/core'
 import { createScoreWorkspace, encodeModelFile, type SavedModel, scoreSamples } from '@oddflow/detectors'
 import type { TrainingSet } from '@oddflow/program'
 import { z } from 'zod'
 import { count } from '../files.js'
+import { note } from '../output.js'
+import { processorSeconds } from '../run/machine.js'
 import { fixed } from '../tables/table.js'
 import {
   collectFlows,
@@ -78,7 +81,7 @@ function timeScores(models: readonly SavedModel[], rows: Matrix): number[] {
   return nanos.map(median)
 }
 
-async function measureCost(folder: string, tell: (what: string) => void): Promise<CostFigures> {
+async function measureCost(folder: string): Promise<CostFigures> {
   const recipe = variantNamed(DEFAULT_VARIANT)
   const { train, normal } = splitOf(readDevices(folder), DEVICE, 1)
   const captures = [...train, ...normal].map((capture) => wholeCapture(join(folder, capture)))
@@ -88,9 +91,9 @@ async function measureCost(folder: string, tell: (what: string) => void): Promis
   const began = performance.now()
   trained(large, 'ensemble')
   const seconds = (performance.now() - began) / 1000
-  const { user, system } = process.cpuUsage(cpu)
+  const processorTime = processorSeconds(cpu)
   const peakBytes = 1024 * process.resourceUsage().maxRSS
-  tell(`${LARGE_FIT_ROWS} rows fitted in ${fixed(seconds, 1)} s`)
+  note(`${LARGE_FIT_ROWS} rows fitted in ${fixed(seconds, 1)} s`)
   const some = drawn(set, FIT_ROWS)
   const fits = Array.from({ length: FITS }, () => {
     const before = performance.now()
@@ -106,7 +109,7 @@ async function measureCost(folder: string, tell: (what: string) => void): Promis
     modelBytes: modelBytes!,
     kjlBytes: kjlBytes!,
     fitMillis: median(fits),
-    large: { rows: LARGE_FIT_ROWS, seconds, processorSeconds: (user + system) / 1e6, peakBytes },
+    large: { rows: LARGE_FIT_ROWS, seconds, processorSeconds: processorTime, peakBytes },
   }
 }
 
@@ -138,6 +141,6 @@ export const cost = defineStudy<unknown, CostFigures>({
   title: 'What the default costs',
   description: 'time of a score, size of a model, and time and memory of a fit, compared with OC-KJL',
   figures,
-  run: ({ data }, tell) => measureCost(join(data, 'watch'), tell),
+  run: ({ data }) => measureCost(join(data, 'watch')),
   page,
 })

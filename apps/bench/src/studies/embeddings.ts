@@ -2,6 +2,7 @@
  * Two of the paper's pictures: embeddings of Cluster in Cluster (a simulated ball in a ring), and mixtures over
  * embedded rows. A picture shows the first 400 points; figures count all rows.
  */
+
 import { join } from 'node:path'
 import type * as Plot from '@observablehq/plot'
 import { createMatrix, createRng, type Matrix, type Rng, takeRows } from '@oddflow/core'
@@ -15,7 +16,9 @@ import {
 import { type Spread, spread } from '@oddflow/evaluation'
 import { z } from 'zod'
 import { publishedRows } from '../datasets/load-repeat.js'
+import { numbersOf } from '../datasets/pools.js'
 import { list, positive, share, text } from '../files.js'
+import { note } from '../output.js'
 import { UNTUNED_QUANTILE } from '../run/trial-model.js'
 import { fixed, formatSpread, markdownTable } from '../tables/table.js'
 import { aucOf } from './flows.js'
@@ -136,8 +139,7 @@ export function measureClusterInCluster(draws: number): EmbeddingFigures['cluste
     what: 'data' | 'kjl' | 'nystrom',
     points: Matrix,
   ): EmbeddingFigures['clusterInCluster']['panels'][number] => {
-    const of = (outer: number): number[] => [...isOuter.keys()].filter((i) => isOuter[i] === outer)
-    return { what, inner: shown(points, of(0)), outer: shown(points, of(1)) }
+    return { what, inner: shown(points, numbersOf(isOuter, 0)), outer: shown(points, numbersOf(isOuter, 1)) }
   }
   return {
     rows: ROWS,
@@ -153,12 +155,7 @@ function measureMixture(data: string, set: string, detector: Detector): MixtureP
   const { dataset: _, name, load } = publishedRows(data).find(({ folder }) => folder === set)!
   const { train, test, isNovel } = load(0)
   const model = fitEmbedded(detector, train, null, createRng(SEED).fork('repeat 0'))
-  const ofLabel = (label: number): Matrix =>
-    takeRows(
-      test,
-      Array.from({ length: test.rows }, (_, i) => i).filter((i) => isNovel[i] === label),
-    )
-  const novel = ofLabel(1)
+  const novel = takeRows(test, numbersOf(isNovel, 1))
   const { mixture } = model
   const covariances = mixtureCovariances(mixture)
   return {
@@ -171,7 +168,7 @@ function measureMixture(data: string, set: string, detector: Detector): MixtureP
       mean: [mixture.means.data[2 * j]!, mixture.means.data[2 * j + 1]!],
       covariance: [covariances[4 * j]!, covariances[4 * j + 1]!, covariances[4 * j + 3]!],
     })),
-    auc: aucOf(model, ofLabel(0), novel),
+    auc: aucOf(model, takeRows(test, numbersOf(isNovel, 0)), novel),
   }
 }
 
@@ -370,13 +367,13 @@ export const embeddings = defineStudy<unknown, EmbeddingFigures>({
   description:
     "plot two of the paper's figures again: an artificial data set before and after its embedding, and mixtures of embedded rows (data/paper)",
   figures,
-  async run({ data }, tell) {
+  async run({ data }) {
     const clusterInCluster = measureClusterInCluster(DRAWS)
-    tell('Cluster in Cluster')
+    note('Cluster in Cluster')
     const mixtures = SETS.flatMap((set) =>
       DETECTORS.map((detector) => {
         const picture = measureMixture(join(data, 'paper'), set, detector)
-        tell(`${nameOf(picture)}: AUC ${fixed(picture.auc, 3)}`)
+        note(`${nameOf(picture)}: AUC ${fixed(picture.auc, 3)}`)
         return picture
       }),
     )

@@ -1,7 +1,7 @@
 /** Models in C and in Python: whether each score has the same bits, and what it costs. Needs gcc and numpy. */
+
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { DataError, encodeNpy, type Matrix } from '@oddflow/core'
 import {
@@ -14,9 +14,12 @@ import {
   scoreSamples,
 } from '@oddflow/detectors'
 import { extractMatrix } from '@oddflow/flows'
+import { openScratchFolder } from '@oddflow/program'
 import { z } from 'zod'
 import { publishedRows } from '../datasets/load-repeat.js'
 import { count, list, text } from '../files.js'
+import { note } from '../output.js'
+import { processorSeconds } from '../run/machine.js'
 import { fixed, tableOf } from '../tables/table.js'
 import { pairsIn, readPair } from './attacks.js'
 import {
@@ -112,7 +115,7 @@ numpy.append(1e9 * (time.process_time() - before) / len(rows), scores).tofile("p
 /** Of one model and rows for it, at least one. `python`: the folder of oddflow.py. Throws DataError where a tool is absent. */
 export function compareExports(saved: SavedModel, rows: Matrix, python: string): Comparison {
   if (rows.rows === 0) throw new DataError('rows: expected at least one to score', 'rows')
-  const folder = mkdtempSync(join(tmpdir(), 'oddflow-exports-'))
+  const { path: folder, remove } = openScratchFolder('oddflow-exports')
   const run = (command: string, args: readonly string[], input?: Uint8Array): Buffer => {
     try {
       return execFileSync(command, args, { cwd: folder, maxBuffer: 2 ** 30, ...(input && { input }) })
@@ -131,7 +134,7 @@ export function compareExports(saved: SavedModel, rows: Matrix, python: string):
     score()
     const before = process.cpuUsage()
     score()
-    const { user, system } = process.cpuUsage(before)
+    const nanosHere = (1e9 * processorSeconds(before)) / (rounds * rows.rows)
 
     const file = encodeModelFile(saved)
     writeFileSync(join(folder, 'model.oddflow'), file)
@@ -154,12 +157,12 @@ export function compareExports(saved: SavedModel, rows: Matrix, python: string):
       modelBytes: file.length,
       compiledBytes: Number(sizes.trim().split(/\s+/)[0]),
       stackBytes: frames.reduce((sum, line) => sum + Number(line.split('\t')[1]), 0),
-      nanosHere: (1000 * (user + system)) / (rounds * rows.rows),
+      nanosHere,
       nanosInC: nanosInC!,
       nanosInPython: nanosInPython!,
     }
   } finally {
-    rmSync(folder, { recursive: true })
+    remove()
   }
 }
 
@@ -232,11 +235,7 @@ export function exportSets(data: string): ExportSet[] {
   ]
 }
 
-async function measureExports(
-  data: string,
-  python: string,
-  tell: (what: string) => void,
-): Promise<ExportFigures> {
+async function measureExports(data: string, python: string): Promise<ExportFigures> {
   if (!existsSync(join(python, 'oddflow.py'))) {
     throw new DataError(`${python}: expected oddflow.py in it; name its folder with --python`)
   }
@@ -245,7 +244,7 @@ async function measureExports(
     const { saved, rows } = await train()
     const compared = compareExports(saved, rows, python)
     models.push({ set, detector, ...compared })
-    tell(
+    note(
       `${set}, ${detector}: of ${rows.rows} scores ${compared.differentInC} differ in C, ${compared.differentInPython} in Python`,
     )
   }
@@ -292,6 +291,6 @@ export const exportsStudy = defineStudy<ExportOptions, ExportFigures>({
   description: 'scores of exported models in C and in Python, compared bit by bit; sizes and times',
   configure: (command) => command.option('--python <dir>', 'folder of oddflow.py', 'python'),
   figures,
-  run: ({ data, python }, tell) => measureExports(data, resolve(python), tell),
+  run: ({ data, python }) => measureExports(data, resolve(python)),
   page,
 })

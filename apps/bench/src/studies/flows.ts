@@ -4,12 +4,10 @@ import { openCapture } from '@oddflow/capture/node'
 import { concatRows, DataError, type FlowContract, type Matrix } from '@oddflow/core'
 import {
   createGroups,
-  createScoreWorkspace,
   type DetectorModel,
   type DetectorOptions,
   isNovel,
   type SavedModel,
-  scoreSamples,
   type Threshold,
 } from '@oddflow/detectors'
 import { auc, rocCurve, tprAtFpr } from '@oddflow/evaluation'
@@ -23,6 +21,7 @@ import {
 import { createFlowJudge, type TrainingSet, trainingSetOf, trainModel } from '@oddflow/program'
 import { note } from '../output.js'
 import { VERSION } from '../run/machine.js'
+import { scoresOf } from '../run/trial-model.js'
 import type { Findings } from './study.js'
 
 /** Options of `oddflow train` that studies vary. */
@@ -334,10 +333,6 @@ function longestWaitMicros({ idleTimeoutMicros }: FlowContract): number {
 }
 
 // ---- scores of rows by a model
-
-export function scoresOf(model: DetectorModel, rows: Matrix): Float64Array {
-  return scoreSamples(model, rows, new Float64Array(rows.rows), createScoreWorkspace(model))
-}
 
 /** `labels`: 1 = novel. Throws DataError where rows of one kind are missing. */
 export function areaOf(scores: Float64Array, labels: ArrayLike<number>): number {

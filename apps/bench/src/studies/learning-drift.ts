@@ -2,6 +2,7 @@
  * Drift made from real data: the frozen model beside the updating one. What true novelties did to the model shows a
  * second stream without them, and a third with as many normal rows in their place (any row changes a draw).
  */
+
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import {
@@ -23,11 +24,13 @@ import {
   type StepReport,
 } from '@oddflow/online'
 import { z } from 'zod'
+import { part } from '../datasets/pools.js'
 import { count, list, share, text } from '../files.js'
+import { note } from '../output.js'
 import { fixed, tableOf } from '../tables/table.js'
 import { pairsIn } from './attacks.js'
 import { aucOf, collectFlows, novelShare, variantNamed, wholeCapture } from './flows.js'
-import { INTRODUCTION, loadRows, modelOf, part, seedList, withLearningSeeds } from './learning-plan.js'
+import { INTRODUCTION, loadRows, modelOf, seedList, withLearningSeeds } from './learning-plan.js'
 import {
   type Drawing,
   defineStudy,
@@ -429,12 +432,12 @@ export const learningDrift = defineStudy<SeedOptions, DriftFigures>({
     'mixtures that learn online while normal traffic changes, and while novel rows come with it (data/paper, data/pairs)',
   configure: withLearningSeeds,
   figures,
-  async run({ data, seeds }, tell) {
+  async run({ data, seeds }) {
     const cases: DriftFigures['cases'] = []
     for (const one of await driftCases(data)) {
       const runs = seedList(seeds).map((seed) => measureRun(one, seed))
       cases.push({ name: one.name, runs })
-      tell(`${one.name}: AUC ${runs.map(({ end }) => fraction(end.updating.auc)).join(', ')}`)
+      note(`${one.name}: AUC ${runs.map(({ end }) => fraction(end.updating.auc)).join(', ')}`)
     }
     return { cases }
   },

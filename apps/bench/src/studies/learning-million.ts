@@ -2,6 +2,7 @@
  * A million rows, one by one: memory, positive definiteness, time, equal bytes on replay. Rows are real ones (sfrig)
  * with noise, one in 500 from far away, and old rows are forgotten, so components come and go.
  */
+
 import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
@@ -11,9 +12,11 @@ import { type DetectorOptions, encodeModelFile, type SavedModel } from '@oddflow
 import { createOnlineUpdater, type LearningOptions, type OnlineUpdater } from '@oddflow/online'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
+import { part } from '../datasets/pools.js'
 import { count, list, text } from '../files.js'
+import { note } from '../output.js'
 import { fixed, tableOf } from '../tables/table.js'
-import { loadRows, modelOf, part } from './learning-plan.js'
+import { loadRows, modelOf } from './learning-plan.js'
 import { defineStudy } from './study.js'
 
 const TRAINING = 1000
@@ -158,12 +161,12 @@ export const learningMillion = defineStudy<MillionOptions, MillionFigures>({
       1_000_000,
     ),
   figures,
-  run: async ({ data, rows }, tell) => {
+  run: async ({ data, rows }) => {
     const { train } = loadRows(join(data, 'paper'), 'sfrig')
     const models = MODELS.map(({ name, options }) => {
       const saved = modelOf(part(train, 0, TRAINING), 1, options)
       const measured = measureModel(name, saved, train, rows)
-      tell(`${name}: ${fixed(measured.microsPerUpdate, 0)} µs a row`)
+      note(`${name}: ${fixed(measured.microsPerUpdate, 0)} µs a row`)
       return measured
     })
     return { updates: rows, loadAverage: loadavg()[0] ?? 0, models }

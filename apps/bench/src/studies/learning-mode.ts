@@ -2,12 +2,15 @@
  * A mode that training lacked: one of four clusters of normal rows (k-means) is left out of training and comes later.
  * *By itself*: novel rows are held until similar rows came in three of ten periods.
  */
+
 import { join } from 'node:path'
 import { concatRows, createRng, type Matrix, type Rng, takeRows } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { createOnlineUpdater, type LearningOptions } from '@oddflow/online'
 import { z } from 'zod'
+import { numbersOf, part } from '../datasets/pools.js'
 import { count, share, text } from '../files.js'
+import { note } from '../output.js'
 import { tableOf } from '../tables/table.js'
 import { aucOf, novelShare } from './flows.js'
 import {
@@ -15,7 +18,6 @@ import {
   type LearningRows,
   loadRows,
   modelOf,
-  part,
   seedList,
   withLearningSeeds,
 } from './learning-plan.js'
@@ -65,7 +67,7 @@ function measureCase(
   mode: number,
   seed: number,
 ): Case {
-  const inside = ofTrain.flatMap((c, i) => (c === mode ? [i] : []))
+  const inside = numbersOf(ofTrain, mode)
   const outside = ofTrain.flatMap((c, i) => (c === mode ? [] : [i]))
   const frozen = modelOf(takeRows(train, outside.slice(0, TRAINING)), seed)
   const periods = Array.from({ length: PERIODS }, (_, p) =>
@@ -80,10 +82,7 @@ function measureCase(
     learner.endRound()
     return learner.saved()
   }
-  const modeRows = takeRows(
-    normal,
-    ofNormal.flatMap((c, i) => (c === mode ? [i] : [])),
-  )
+  const modeRows = takeRows(normal, numbersOf(ofNormal, mode))
   const measure = (saved: SavedModel) => ({
     auc: aucOf(saved.detector, normal, novel),
     modeNovel: novelShare(saved, modeRows),
@@ -125,7 +124,7 @@ function kMeans(rows: Matrix, k: number, rng: Rng): (of: Matrix) => number[] {
   for (let step = 0; step < 20; step++) {
     const owner = assign(rows)
     for (const [j, point] of centres.entries()) {
-      const own = owner.flatMap((cluster, i) => (cluster === j ? [i] : []))
+      const own = numbersOf(owner, j)
       if (own.length === 0) continue
       for (const c of columns) {
         point[c] = own.reduce((sum, i) => sum + value(rows, i, c), 0) / own.length
@@ -173,10 +172,10 @@ export const learningMode = defineStudy<SeedOptions, ModeFigures>({
     'train without one kind of normal rows and add it by an update: how much of the lost AUC comes back (data/paper)',
   configure: withLearningSeeds,
   figures,
-  run: async ({ data, seeds }, tell) => ({
+  run: async ({ data, seeds }) => ({
     cases: SETS.flatMap((set) => {
       const cases = measureSet(loadRows(join(data, 'paper'), set), seedList(seeds))
-      tell(`${set}: ${cases.map(({ updated }) => fraction(updated.auc)).join(', ')}`)
+      note(`${set}: ${cases.map(({ updated }) => fraction(updated.auc)).join(', ')}`)
       return cases
     }),
   }),

@@ -2,6 +2,7 @@
  * The paper source's plan: an online and a batch model from the same first 500 rows; time of an arrival, and AUC. The
  * batch model is fitted at every 500 rows, since a fit after each of 4,500 rows takes hours and gives the same curve.
  */
+
 import { join } from 'node:path'
 import { createRng, type Matrix, takeRows } from '@oddflow/core'
 import {
@@ -14,10 +15,13 @@ import {
 import { createOnlineUpdater, type LearningOptions } from '@oddflow/online'
 import { z } from 'zod'
 import { publishedRows } from '../datasets/load-repeat.js'
+import { numbersOf, part } from '../datasets/pools.js'
 import { count, list, share, text } from '../files.js'
-import { VERSION } from '../run/machine.js'
+import { note } from '../output.js'
+import { processorSeconds, VERSION } from '../run/machine.js'
+import { scoresOf } from '../run/trial-model.js'
 import { fixed, markdownTable } from '../tables/table.js'
-import { aucOf, scoresOf } from './flows.js'
+import { aucOf } from './flows.js'
 import {
   type Drawing,
   defineStudy,
@@ -51,19 +55,8 @@ export function loadRows(paper: string, set: string): LearningRows {
   const { train, test, isNovel } = publishedRows(paper)
     .find(({ folder }) => folder === set)!
     .load(0)
-  const ofLabel = (label: number): Matrix =>
-    takeRows(
-      test,
-      Array.from({ length: test.rows }, (_, i) => i).filter((i) => isNovel[i] === label),
-    )
+  const ofLabel = (label: number): Matrix => takeRows(test, numbersOf(isNovel, label))
   return { set, train, normal: ofLabel(0), novel: ofLabel(1) }
-}
-
-export function part(rows: Matrix, from: number, to: number): Matrix {
-  return takeRows(
-    rows,
-    Array.from({ length: to - from }, (_, i) => from + i),
-  )
 }
 
 /** A fifth of the rows, the first, calibrates it at --fpr 0.01. */
@@ -141,11 +134,6 @@ type PlanFigures = z.infer<typeof figures>
 type SetFigures = PlanFigures['sets'][number]
 type Point = z.infer<typeof point>
 
-function processorMillis(): number {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1000
-}
-
 const overSeeds = (runs: readonly (readonly Point[])[]): Point[] =>
   runs[0]!.map(({ n }, i) => ({
     n,
@@ -158,9 +146,9 @@ function measureSet(rows: LearningRows, seeds: readonly number[]): SetFigures {
   const batch = seeds.map((seed) =>
     Array.from({ length: (LAST - FIRST) / STEP + 1 }, (_, i) => {
       const n = FIRST + i * STEP
-      const begun = processorMillis()
+      const begun = process.cpuUsage()
       const { detector } = modelOf(part(train, 0, n), seed)
-      const millis = processorMillis() - begun
+      const millis = 1000 * processorSeconds(begun)
       return { n, auc: aucOf(detector, normal, novel), millis }
     }),
   )
@@ -202,9 +190,9 @@ function runOnline(
   let spent = 0
   for (let n = FIRST + rows; n <= last; n += rows) {
     const arrivals = part(train, n - rows, n)
-    const begun = processorMillis()
+    const begun = process.cpuUsage()
     learner.arrive(arrivals, { assumeNormal: true })
-    spent += processorMillis() - begun
+    spent += 1000 * processorSeconds(begun)
     if (n % ONLINE_STEP !== 0) continue
     const since = Math.max(rows, ONLINE_STEP)
     points.push({ n, auc: aucOf(learner.detector, normal, novel), millis: spent / since })
@@ -293,11 +281,11 @@ export const learningPlan = defineStudy<SeedOptions, PlanFigures>({
   description: 'mixtures that learn online, compared with retrained ones (data/paper)',
   configure: withLearningSeeds,
   figures,
-  async run({ data, seeds }, tell) {
+  async run({ data, seeds }) {
     const list = seedList(seeds)
     const sets = SETS.map((set) => {
       const measured = measureSet(loadRows(join(data, 'paper'), set), list)
-      tell(`${set}: ${measured.online.map(({ points }) => fraction(last(points).auc)).join(', ')}`)
+      note(`${set}: ${measured.online.map(({ points }) => fraction(last(points).auc)).join(', ')}`)
       return measured
     })
     return { seeds: list, sets }

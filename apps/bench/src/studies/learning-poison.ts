@@ -2,15 +2,19 @@
  * A slow poisoner who knows the model: one flow in a hundred, each as far from a normal row towards 30 novel rows as
  * that day's model lets pass.
  */
+
 import { join } from 'node:path'
 import { concatRows, createRng, type Matrix, matrixOf, takeRows } from '@oddflow/core'
 import { createOnlineUpdater, type LearningOptions, type OnlineUpdater } from '@oddflow/online'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
+import { part } from '../datasets/pools.js'
 import { count, list, share, text } from '../files.js'
+import { note } from '../output.js'
+import { scoresOf } from '../run/trial-model.js'
 import { tableOf } from '../tables/table.js'
-import { novelShare, scoresOf } from './flows.js'
-import { INTRODUCTION, loadRows, modelOf, part } from './learning-plan.js'
+import { novelShare } from './flows.js'
+import { INTRODUCTION, loadRows, modelOf } from './learning-plan.js'
 import { type Drawing, defineStudy, percent } from './study.js'
 
 const SETS = ['sfrig', 'aecho']
@@ -182,10 +186,10 @@ export const learningPoison = defineStudy<PoisonOptions, PoisonFigures>({
   configure: (command) =>
     command.option('--days <count>', 'days that the poisoner is active', whole(1, 1000), 30),
   figures,
-  run: async ({ data, days }, tell) => ({
+  run: async ({ data, days }) => ({
     sets: SETS.map((set) => {
       const measured = measureSet(join(data, 'paper'), set, days)
-      tell(`${set}: ${measured.runs.map((run) => percent(run.days.at(-1)!.detected)).join(', ')}`)
+      note(`${set}: ${measured.runs.map((run) => percent(run.days.at(-1)!.detected)).join(', ')}`)
       return measured
     }),
   }),

@@ -1,4 +1,5 @@
 /** Rows of a file: the default beside every single detector, on the authors' rows and on Gaussian rows, unscaled. */
+
 import { join } from 'node:path'
 import {
   createMatrix,
@@ -13,8 +14,10 @@ import { PLAIN_ROWS_DETECTORS, selectDetector } from '@oddflow/evaluation'
 import { z } from 'zod'
 import { type LabelledRows, publishedRows } from '../datasets/load-repeat.js'
 import { count, list, share, text } from '../files.js'
+import { note } from '../output.js'
+import { scoresOf } from '../run/trial-model.js'
 import { tableOf } from '../tables/table.js'
-import { areaOf, scoresOf } from './flows.js'
+import { areaOf } from './flows.js'
 import { defineStudy, mean, targetTable, three } from './study.js'
 
 const TRAINING_ROWS = 2000
@@ -100,7 +103,7 @@ function setsFrom(data: string): { readonly name: string; draw(rng: Rng, i: numb
   return [...published, ...made]
 }
 
-function measurePlainRows(data: string, tell: (what: string) => void): PlainRowsFigures {
+function measurePlainRows(data: string): PlainRowsFigures {
   const sets = setsFrom(data).map(({ name, draw }) => {
     const chosen: number[] = []
     const single = new Map<string, number[]>(SINGLE.map((detector) => [detector, []]))
@@ -122,7 +125,7 @@ function measurePlainRows(data: string, tell: (what: string) => void): PlainRows
       single: Object.fromEntries([...single].map(([detector, aucs]) => [detector, mean(aucs)])),
       choices,
     }
-    tell(
+    note(
       `${name}: AUC ${three(set.chosen)}, ${gapOf(set) >= 0 ? 'gap' : 'ahead'} ${three(Math.abs(gapOf(set)))}`,
     )
     return set
@@ -178,6 +181,6 @@ export const plainRows = defineStudy<unknown, PlainRowsFigures>({
   description:
     'the detector that train chooses for rows of a file, compared with each single detector (data/paper, and Gaussians)',
   figures,
-  run: async ({ data }, tell) => measurePlainRows(join(data, 'paper'), tell),
+  run: async ({ data }) => measurePlainRows(join(data, 'paper')),
   page,
 })

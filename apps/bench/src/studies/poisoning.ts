@@ -3,10 +3,12 @@
  * state folder; from the second week on with traffic that grows towards an attack. A copy of the state then meets the
  * attack.
  */
+
 import { cpSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { count, list, text } from '../files.js'
+import { note } from '../output.js'
 import { markdownTable } from '../tables/table.js'
 import {
   type AgentEvent,
@@ -338,7 +340,7 @@ export const poisoning = defineStudy<AgentOptions, PoisoningFigures>({
     'what the agent learns from traffic that grows slowly towards an attack (data/week; takes about an hour)',
   configure: withAgent,
   figures,
-  run: ({ data, ...options }, tell) =>
+  run: ({ data, ...options }) =>
     inTemporaryFolder((folder) => {
       const agent = agentProgram(options)
       const series: Series[] = []
@@ -349,7 +351,7 @@ export const poisoning = defineStudy<AgentOptions, PoisoningFigures>({
             const at = configure(folder, `${series.length}`, CONFIGURATIONS[configuration])
             const { days, weeks } = poison(agent, at, packets, kind, kinds)
             series.push({ device, configuration, kind, days, weeks })
-            tell(`${device}, ${configuration}, ${kind ?? 'nothing added'}: ${JSON.stringify(weeks.at(-1))}`)
+            note(`${device}, ${configuration}, ${kind ?? 'nothing added'}: ${JSON.stringify(weeks.at(-1))}`)
           }
         }
       }

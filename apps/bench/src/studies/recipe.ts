@@ -1,7 +1,9 @@
 /** Variants of the default recipe, on data/watch, data/week and the traffic lab. */
+
 import { join } from 'node:path'
 import { z } from 'zod'
 import { count, list, share, text } from '../files.js'
+import { note } from '../output.js'
 import { fixed, tableOf } from '../tables/table.js'
 import { measureLab } from './attacks.js'
 import { describeRecipe, VARIANT_NAMES, variantNamed } from './flows.js'
@@ -40,17 +42,16 @@ export type RecipeFigures = z.infer<typeof figures>
 
 async function measureVariant(name: string, data: string): Promise<RecipeFigures['variants'][number]> {
   const recipe = variantNamed(name)
-  const quietly = (): void => {}
   const orders = Array.from({ length: SEEDS }, (_, i) => i + 1)
-  const splits = await measureWatch(join(data, 'watch'), recipe, orders, quietly)
-  const lab = await measureLab(recipe, quietly)
+  const splits = await measureWatch(join(data, 'watch'), recipe, orders)
+  const lab = await measureLab(recipe)
   return {
     name,
     command: describeRecipe(recipe),
     random: averageOf(randomOrders(splits)),
     worst: worstDevice(randomOrders(splits)),
     time: averageOf(orderOfTime(splits)),
-    week: summariseWeek(await measureWeek(data, recipe, quietly)),
+    week: summariseWeek(await measureWeek(data, recipe)),
     lab: {
       normalFlagged: lab.normalFlagged,
       novelFlagged: mean(lab.attacks.map(({ flagged }) => flagged)),
@@ -134,12 +135,12 @@ export const recipe = defineStudy<unknown, RecipeFigures>({
   description:
     'the default model compared with variants: detectors, members, sizes, timeouts (data/watch, data/week)',
   figures,
-  async run({ data }, tell) {
+  async run({ data }) {
     const measured: RecipeFigures['variants'] = []
     for (const name of VARIANT_NAMES) {
       const figure = await measureVariant(name, data)
       measured.push(figure)
-      tell(
+      note(
         `${name}: AUC ${three(figure.random.auc)}, found ${percent(figure.random.found)}; time ${three(figure.time.auc)}, ${percent(figure.time.found)}`,
       )
     }

@@ -15,9 +15,10 @@ import { publishedRows } from '../datasets/load-repeat.js'
 import { list, share, text } from '../files.js'
 import { note } from '../output.js'
 import { findPython, runPython } from '../peers/run-peers.js'
+import { scoresOf } from '../run/trial-model.js'
 import { readPaperFigures } from '../tables/paper-tables.js'
 import { fixed, markdownTable } from '../tables/table.js'
-import { DEFAULT_VARIANT, rank, scoresOf, trainOnRows, variantNamed } from './flows.js'
+import { DEFAULT_VARIANT, rank, trainOnRows, variantNamed } from './flows.js'
 import { defineStudy, mean, percent, targetTable, three } from './study.js'
 
 const REPEATS = 3
@@ -156,7 +157,7 @@ function measurePeers(
   })
 }
 
-async function measureRows(data: string, tell: (what: string) => void): Promise<RowsFigures> {
+async function measureRows(data: string): Promise<RowsFigures> {
   const sets = publishedRows(data)
   const python = await findPython()
   if (python === null) note('left out: LOF and ECOD; no Python with scikit-learn')
@@ -187,7 +188,7 @@ async function measureRows(data: string, tell: (what: string) => void): Promise<
         peers = version
         for (const peer of PEERS) for (const figure of measured[peer]) keep(peer, figure)
       }
-      tell(`${set}, repeat ${repeat}: AUC ${three(mean(found.get(DEFAULT_METHOD)!.map((m) => m.auc)))}`)
+      note(`${set}, repeat ${repeat}: AUC ${three(mean(found.get(DEFAULT_METHOD)!.map((m) => m.auc)))}`)
     }
     for (const [method, measured] of found) {
       cells.push({ method, dataset, ...averageOf(measured) })
@@ -298,6 +299,6 @@ export const rows = defineStudy<unknown, RowsFigures>({
   title: "The authors' rows, untuned",
   description: "the default detector compared with others on the authors' feature rows (data/paper)",
   figures,
-  run: ({ data }, tell) => measureRows(join(data, 'paper'), tell),
+  run: ({ data }) => measureRows(join(data, 'paper')),
   page,
 })

@@ -27,8 +27,7 @@ export interface StudyDefinition<Options, Figures> {
   readonly configure?: (command: Command) => Command
   /** Of NAME.json, which is checked when it is read. */
   readonly figures: z.ZodType<Figures>
-  /** `tell` is called with what was done last. */
-  readonly run: (options: Options & StudyOptions, tell: (what: string) => void) => Promise<Figures>
+  readonly run: (options: Options & StudyOptions) => Promise<Figures>
   /** Markdown between title and provenance. */
   readonly page: (figures: Figures) => string
   /** SVG files that the page shows, by name. */
@@ -76,7 +75,7 @@ ${definition.page(figures as Figures)}
 - Machine: ${plainText(machine)}; ${plainText(versions)}
 `
   const measure = async (options: Options & StudyOptions & { readonly out: string }): Promise<void> => {
-    const figures = await definition.run(options, note)
+    const figures = await definition.run(options)
     const { cpu, logicalCpus, architecture } = describeMachine('here', 1)
     const versions = Object.entries(describeVersions()).map(([program, version]) => `${program} ${version}`)
     const made = reading.parse({

@@ -1,6 +1,7 @@
 /** The support guard on the authors' rows: AUC without it, with it, of the support alone, and its time. */
+
 import { join } from 'node:path'
-import { createRng, matrixOf } from '@oddflow/core'
+import { createRng } from '@oddflow/core'
 import {
   checkParameters,
   createScoreParts,
@@ -14,9 +15,13 @@ import {
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { type LabelledRows, publishedRows } from '../datasets/load-repeat.js'
+import { part } from '../datasets/pools.js'
 import { count, share, text } from '../files.js'
+import { note } from '../output.js'
+import { processorSeconds } from '../run/machine.js'
+import { scoresOf } from '../run/trial-model.js'
 import { fixed, markdownTable } from '../tables/table.js'
-import { areaOf, scoresOf } from './flows.js'
+import { areaOf } from './flows.js'
 import { defineStudy, fraction, mean, median, unique } from './study.js'
 
 const DETECTORS = ['oc-kjl-qs', 'oc-nystrom-qs', 'oc-kjl-svm', 'oc-nystrom-svm'] as const
@@ -78,9 +83,8 @@ function measureRun(
 
 /** Processor time of a score with and without the guard, which take turns. */
 function measureCost({ train }: LabelledRows): SupportGuardFigures['cost'] {
-  const { rows, cols, data } = train
-  const batches = Array.from({ length: Math.floor(rows / BATCH_ROWS) }, (_, i) =>
-    matrixOf(BATCH_ROWS, cols, data.slice(i * BATCH_ROWS * cols, (i + 1) * BATCH_ROWS * cols)),
+  const batches = Array.from({ length: Math.floor(train.rows / BATCH_ROWS) }, (_, i) =>
+    part(train, i * BATCH_ROWS, (i + 1) * BATCH_ROWS),
   )
   const out = new Float64Array(BATCH_ROWS)
   const timer = (supportGuard: boolean): (() => number) => {
@@ -89,8 +93,7 @@ function measureCost({ train }: LabelledRows): SupportGuardFigures['cost'] {
     return () => {
       const before = process.cpuUsage()
       for (const batch of batches) scoreSamples(model, batch, out, workspace)
-      const { user, system } = process.cpuUsage(before)
-      return ((user + system) * 1000) / (batches.length * BATCH_ROWS)
+      return (1e9 * processorSeconds(before)) / (batches.length * BATCH_ROWS)
     }
   }
   const [without, guarded] = [timer(false), timer(true)]
@@ -112,11 +115,7 @@ interface SupportGuardOptions {
   readonly seeds: number
 }
 
-function measureSupportGuard(
-  data: string,
-  { repeats, seeds }: SupportGuardOptions,
-  tell: (what: string) => void,
-): SupportGuardFigures {
+function measureSupportGuard(data: string, { repeats, seeds }: SupportGuardOptions): SupportGuardFigures {
   const sets = publishedRows(data)
   const cost = measureCost(sets.find(({ folder }) => folder === 'ctu')!.load(0))
   const runs: Run[] = []
@@ -131,7 +130,7 @@ function measureSupportGuard(
             runs.push({ set, detector, quantile, repeat, seed, ...measured })
           }
         }
-        tell(
+        note(
           `${set}, ${detector}, q = ${quantile}: AUC ${fraction(runs.at(-1)!.without)} → ${fraction(runs.at(-1)!.with)}`,
         )
       }
@@ -140,17 +139,9 @@ function measureSupportGuard(
   return { cost, runs }
 }
 
-interface Cell {
-  readonly set: string
-  readonly detector: string
-  readonly quantile: number
-  readonly without: number
-  readonly with: number
-  readonly gain: number
-  readonly supportAlone: number | null
-}
+type Cell = ReturnType<typeof cellsOf>[number]
 
-function cellsOf(runs: readonly Run[]): Cell[] {
+function cellsOf(runs: readonly Run[]) {
   return unique(runs.map(({ set }) => set)).flatMap((set) =>
     DETECTORS.flatMap((detector) =>
       QUANTILES.map((quantile) => {
@@ -225,6 +216,6 @@ export const supportGuard = defineStudy<SupportGuardOptions, SupportGuardFigures
       .option('--repeats <count>', 'training repeats of each set', whole(1, 100), 3)
       .option('--seeds <count>', 'seeds of each mixture', whole(1, 100), 3),
   figures,
-  run: async ({ data, ...options }, tell) => measureSupportGuard(join(data, 'paper'), options, tell),
+  run: async ({ data, ...options }) => measureSupportGuard(join(data, 'paper'), options),
   page,
 })

@@ -1,10 +1,12 @@
 /** Updates of the default: a model of half the training captures, updated with the rest, beside a model of all. */
+
 import { join } from 'node:path'
 import { encodeModelFile, type SavedModel } from '@oddflow/detectors'
 import { updateEnsemble } from '@oddflow/online'
 import { hashRows } from '@oddflow/program'
 import { z } from 'zod'
 import { count, share, text } from '../files.js'
+import { note } from '../output.js'
 import { tableOf } from '../tables/table.js'
 import {
   collectFlows,
@@ -51,10 +53,7 @@ const split = z.strictObject({
 const figures = z.strictObject({ recipe: text, splits: z.array(split).max(100_000) })
 type UpdatesFigures = z.infer<typeof figures>
 
-async function measureUpdates(
-  folder: string,
-  tell: (what: string) => void,
-): Promise<UpdatesFigures['splits'][number][]> {
+async function measureUpdates(folder: string): Promise<UpdatesFigures['splits'][number][]> {
   const recipe = variantNamed(DEFAULT_VARIANT)
   const devices = readDevices(folder)
   const paths = (captures: readonly string[]) =>
@@ -98,7 +97,7 @@ async function measureUpdates(
       })
     }
     const done = splits.filter((one) => one.order === String(order))
-    tell(`order ${order}: AUC ${three(mean(done.map(({ updated }) => updated.auc)))}`)
+    note(`order ${order}: AUC ${three(mean(done.map(({ updated }) => updated.auc)))}`)
   }
   return splits
 }
@@ -171,9 +170,9 @@ export const updates = defineStudy<object, UpdatesFigures>({
   description:
     'a model of half the captures, updated with the rest, compared with a model of all (data/watch)',
   figures,
-  run: async ({ data }, tell) => ({
+  run: async ({ data }) => ({
     recipe: describeRecipe(variantNamed(DEFAULT_VARIANT)),
-    splits: await measureUpdates(join(data, 'watch'), tell),
+    splits: await measureUpdates(join(data, 'watch')),
   }),
   page,
 })

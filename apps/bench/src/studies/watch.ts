@@ -1,4 +1,5 @@
 /** The devices of data/watch one by one: half of a device's captures train, the rest and other families are judged. */
+
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createRng, type Rng, shuffleInPlace } from '@oddflow/core'
@@ -6,6 +7,7 @@ import type { CollectedFlows } from '@oddflow/flows'
 import { InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
 import { inFile, readShape, text } from '../files.js'
+import { note } from '../output.js'
 import { tableOf } from '../tables/table.js'
 import {
   collectFlows,
@@ -109,12 +111,11 @@ export function readDevices(folder: string): Devices {
   return devices
 }
 
-/** Each device in each order. `tell` is called after each order. */
+/** Each device in each order. */
 export async function measureWatch(
   folder: string,
   recipe: Recipe,
   seeds: readonly number[],
-  tell: (what: string) => void,
 ): Promise<WatchFigures['splits']> {
   const devices = readDevices(folder)
   const known = new Map<string, CollectedFlows>()
@@ -137,7 +138,7 @@ export async function measureWatch(
       const judge = (captures: readonly string[]) => judgeCaptures(model, captures, flowsOf)
       splits.push({ device: name, order: String(order), ...compare(await judge(normal), await judge(novel)) })
     }
-    tell(`order ${order}: ${described(averageOf(splits.slice(before)))}`)
+    note(`order ${order}: ${described(averageOf(splits.slice(before)))}`)
   }
   return splits
 }
@@ -297,11 +298,11 @@ export const watch = defineStudy<WatchOptions, WatchFigures>({
       ),
   figures,
   isTrial: ({ variant }) => variant !== DEFAULT_VARIANT,
-  async run({ data, seeds, variant }, tell) {
+  async run({ data, seeds, variant }) {
     const recipe = variantNamed(variant)
     return {
       recipe: describeRecipe(recipe),
-      splits: await measureWatch(join(data, 'watch'), recipe, seeds, tell),
+      splits: await measureWatch(join(data, 'watch'), recipe, seeds),
     }
   },
   page,

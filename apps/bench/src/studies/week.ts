@@ -48,11 +48,7 @@ export function daysOf(folder: string): string[] {
     .sort((a, b) => numberOf(a) - numberOf(b))
 }
 
-export async function measureWeek(
-  data: string,
-  recipe: Recipe,
-  tell: (what: string) => void,
-): Promise<WeekFigures['devices']> {
+export async function measureWeek(data: string, recipe: Recipe): Promise<WeekFigures['devices']> {
   const week = join(data, 'week')
   const flood = join(data, 'pairs', FLOOD)
   if (!existsSync(flood)) note(`left out: ${flood} not found`)
@@ -92,7 +88,7 @@ export async function measureWeek(
     }
     devices.push(measured)
     const { rate, aDay } = falseAlarmsOf(measured)
-    tell(`${device}: ${percent(rate)} of later flows flagged, ${fixed(aDay, 1)} a day`)
+    note(`${device}: ${percent(rate)} of later flows flagged, ${fixed(aDay, 1)} a day`)
   }
   return devices
 }
@@ -168,9 +164,9 @@ export const week = defineStudy<unknown, WeekFigures>({
   description:
     'train on three days of a device; count the flows flagged later and the attacks found (data/week)',
   figures,
-  async run({ data }, tell) {
+  async run({ data }) {
     const recipe = variantNamed(DEFAULT_VARIANT)
-    return { recipe: describeRecipe(recipe), devices: await measureWeek(data, recipe, tell) }
+    return { recipe: describeRecipe(recipe), devices: await measureWeek(data, recipe) }
   },
   page,
 })

@@ -1,8 +1,10 @@
 /** The paper's figure of OC-KJL against OC-KJL-SVM, a mixture against a linear separator over the same embedding; and Nyström's. */
 import * as Plot from '@observablehq/plot'
-import { type Spread, summarise, type Trial } from '@oddflow/evaluation'
+import type { Spread } from '@oddflow/evaluation'
+import type { Trial } from '../run/trial.js'
 import { PALETTE, renderFigure } from './figures.js'
 import { fixed, formatSpread, hashTrials, markdownTable } from './table.js'
+import { summarise } from './trial-figures.js'
 
 const PAIRS = [
   ['oc-kjl', 'oc-kjl-svm'],
@@ -12,14 +14,7 @@ const FEATURES = 'iat-size'
 const TUNINGS = { none: 'no tuning', minimal: 'minimal tuning' } as const
 type TuningName = keyof typeof TUNINGS
 
-interface Comparison {
-  readonly dataset: string
-  readonly tuning: TuningName
-  readonly mixture: string
-  readonly svm: string
-  readonly mixtureAuc: Spread
-  readonly svmAuc: Spread
-}
+type Comparison = ReturnType<typeof compareAll>[number]
 
 /** None where no data set has trials of both of a pair. */
 export function renderKjlAgainstSvm(trials: readonly Trial[]): ReadonlyMap<string, string> {
@@ -59,13 +54,13 @@ The mixture has the higher mean in ${better} of ${comparisons.length}. SHA-256 o
   ])
 }
 
-function compareAll(trials: readonly Trial[]): Comparison[] {
+function compareAll(trials: readonly Trial[]) {
   const datasets = [...new Set(trials.map(({ dataset }) => dataset))].sort()
   const aucOf = (dataset: string, tuning: TuningName, detector: string): Spread | null =>
     summarise(trials, { dataset, features: FEATURES, tuning, detector }, { kind: 'auc', sample: 'all' })
   return (Object.keys(TUNINGS) as TuningName[]).flatMap((tuning) =>
     PAIRS.flatMap(([mixture, svm]) =>
-      datasets.flatMap((dataset): Comparison[] => {
+      datasets.flatMap((dataset) => {
         const mixtureAuc = aucOf(dataset, tuning, mixture)
         const svmAuc = aucOf(dataset, tuning, svm)
         if (mixtureAuc === null || svmAuc === null) return []

@@ -1,6 +1,7 @@
 /** The page of what targets measured: machines, equal bytes and scores, times, memory ceilings. */
 import { millisPer100, spread } from '@oddflow/evaluation'
-import { isEqualReading, isTimed, type Reading } from '../machines/reading.js'
+import { groupBy, jsonLines } from '../files.js'
+import { countEqual, isEqualReading, isTimed, type Reading } from '../machines/reading.js'
 import { describeWork, sha256 } from '../machines/work.js'
 import { fixed, formatSpread, markdownTable, plainText } from './table.js'
 
@@ -21,7 +22,7 @@ export function renderMachinesPage(readings: readonly Reading[]): string {
     ...differences(readings),
     ...times(readings),
     ...ceilings(readings),
-    `${readings.length} readings, SHA-256 ${sha256(readings.map((r) => `${JSON.stringify(r)}\n`).join(''))}.`,
+    `${readings.length} readings, SHA-256 ${sha256(jsonLines(readings))}.`,
   ]
   return `${parts.join('\n\n')}\n`
 }
@@ -70,23 +71,15 @@ function equalityTable(readings: readonly Reading[]): string {
       'failed',
     ],
     groups(readings).map(([target, own]) => {
-      const done = own.filter(({ outcome }) => !('failure' in outcome))
-      const scores = done.filter(({ work }) => work.kind === 'score')
-      const fits = done.filter(({ work }) => work.kind === 'fit')
-      const share = (of: readonly Reading[], is: (r: Reading) => boolean): string =>
-        of.length === 0 ? 'none' : `${of.filter(is).length} of ${of.length} equal`
+      const { models, scores, fits, failed } = countEqual(own)
+      const share = ({ equal, of }: { readonly equal: number; readonly of: number }): string =>
+        of === 0 ? 'none' : `${equal} of ${of} equal`
       return [
         target,
         `${new Set(own.map(({ work }) => work.detector)).size}`,
         [...new Set(own.map(({ work }) => work.dataset))].sort().join(', '),
-        share(scores, ({ outcome, expected }) =>
-          'modelSha256' in outcome ? outcome.modelSha256 === expected.modelSha256 : false,
-        ),
-        share(scores, ({ outcome, expected }) =>
-          'scoresSha256' in outcome ? outcome.scoresSha256 === expected.scoresSha256 : false,
-        ),
-        share(fits, (reading) => isEqualReading(reading) === true),
-        `${own.length - done.length}`,
+        ...[models, scores, fits].map(share),
+        `${failed}`,
       ]
     }),
     2,
@@ -113,25 +106,29 @@ function times(readings: readonly Reading[]): string[] {
   const timed = readings.filter(isTimed)
   if (timed.length === 0) return []
   const targets = groups(timed).map(([target]) => target)
-  const rows = settings(timed).map(([dataset, tuning, detector]) => [
-    dataset,
-    detector,
-    tuning,
-    ...targets.map((target) => {
-      const values = timed.flatMap(({ target: of, work, outcome }) =>
-        of === target &&
-        work.kind === 'score' &&
-        [work.dataset, work.tuning, work.detector].join() === [dataset, tuning, detector].join() &&
-        'testMillis' in outcome &&
-        outcome.testMillis !== null &&
-        outcome.testRows !== null
-          ? [millisPer100(outcome.testMillis, outcome.testRows)]
-          : [],
-      )
-      const found = spread(values)
-      return found === null ? '' : formatSpread(found, 3)
-    }),
-  ])
+  const scores = timed.flatMap(({ target, work, outcome }) => {
+    if (work.kind !== 'score' || 'failure' in outcome) return []
+    const { testMillis, testRows } = outcome
+    if (testMillis === null || testRows === null) return []
+    return [
+      {
+        target,
+        setting: [work.dataset, work.detector, work.tuning],
+        millis: millisPer100(testMillis, testRows),
+      },
+    ]
+  })
+  const keyOf = ({ setting: [dataset, detector, tuning] }: (typeof scores)[number]): string =>
+    JSON.stringify([dataset, tuning, detector])
+  const rows = [...groupBy(scores, keyOf)]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, same]) => [
+      ...same[0]!.setting,
+      ...targets.map((name) => {
+        const found = spread(same.filter(({ target }) => target === name).map(({ millis }) => millis))
+        return found === null ? '' : formatSpread(found, 3)
+      }),
+    ])
   return [
     '## Detection, ms per 100 rows',
     'Mean ± standard deviation over training repeats. Emulated machines and those under a ceiling have no times here. Where the load stands above the number of CPUs, other work shared the machine.',
@@ -165,18 +162,5 @@ function ceilings(readings: readonly Reading[]): string[] {
   ]
 }
 
-function settings(readings: readonly Reading[]): [string, string, string][] {
-  const found = readings.flatMap(({ work }) =>
-    work.kind === 'score' ? [JSON.stringify([work.dataset, work.tuning, work.detector])] : [],
-  )
-  return [...new Set(found)].sort().map((text) => JSON.parse(text) as [string, string, string])
-}
-
-function groups(readings: readonly Reading[]): [string, Reading[]][] {
-  const found = new Map<string, Reading[]>()
-  for (const reading of readings) {
-    const key = `${reading.target}`
-    found.set(key, [...(found.get(key) ?? []), reading])
-  }
-  return [...found.entries()].sort(([a], [b]) => (a < b ? -1 : 1))
-}
+const groups = (readings: readonly Reading[]): [string, Reading[]][] =>
+  [...groupBy(readings, ({ target }) => target)].sort(([a], [b]) => (a < b ? -1 : 1))

@@ -1,24 +1,29 @@
 /** The paper's tables with measured figures, from prepared captures or else from the authors' rows. */
-import {
-  BASELINE,
-  type Metric,
-  type Spread,
-  summarise,
-  type TestSample,
-  type Trial,
-  type Tuning,
-  trialsBehind,
-} from '@oddflow/evaluation'
+import type { Spread } from '@oddflow/evaluation'
 import { z } from 'zod'
 import type { Manifest } from '../datasets/manifest.js'
 import { packagePath, readShape } from '../files.js'
-import { type Cell, compare, fixed, hashTrials, type Published, type Table } from './table.js'
+import type { TestSample, Trial, Tuning } from '../run/trial.js'
+import { type Cell, compare, fixed, hashTrials, measuredCell, type Published, type Table } from './table.js'
+import { BASELINE, type Setting, summarise, trialsBehind } from './trial-figures.js'
 
 // ---- published figures, data files of this package: the paper's tables, and the AUCs of an independent implementation
 
 const tuning = z.enum(['none', 'minimal'])
 /** Mean and standard deviation, as printed. */
 const figure = z.tuple([z.number(), z.number().min(0)])
+
+const METRIC_NAMES = {
+  auc: 'AUC',
+  'auc-retained': 'AUC retained',
+  'train-millis-per-100': 'training, ms per 100 rows',
+  'test-millis-per-100': 'detection, ms per 100 rows',
+  'space-kilobytes': 'space, kB',
+  'train-speedup': 'training speed-up',
+  'test-speedup': 'detection speed-up',
+  'space-reduction': 'space reduction',
+} as const
+type MetricName = keyof typeof METRIC_NAMES
 
 const paperFigures = z.strictObject({
   format: z.literal(1),
@@ -34,16 +39,7 @@ const paperFigures = z.strictObject({
           tuning,
           features: z.string(),
           detector: z.string(),
-          metric: z.enum([
-            'auc',
-            'auc-retained',
-            'train-millis-per-100',
-            'test-millis-per-100',
-            'space-kilobytes',
-            'train-speedup',
-            'test-speedup',
-            'space-reduction',
-          ]),
+          metric: z.enum(Object.keys(METRIC_NAMES) as [MetricName, ...MetricName[]]),
           machine: z.enum(['server', 'rspi', 'nano']).nullable(),
           figures: z.record(z.string(), figure),
         }),
@@ -95,8 +91,7 @@ export function aucTables(trials: readonly Trial[]): Table[] {
         publishedDecimals: 3,
         cells: columns.map((dataset) => {
           const setting = { dataset, features, tuning, detector }
-          const measured = summarise(same, setting, { kind: 'auc', sample })
-          return compare(null, measured, 'not run', () => null)
+          return measuredCell(summarise(same, setting, { kind: 'auc', sample }))
         }),
       })),
     )
@@ -186,18 +181,9 @@ function allowedFor(published: Published, runs: number, measured: Spread): numbe
 }
 
 /** Trials of one tuning and feature set, with the data sets and detectors among them. */
-interface DetectorGroup {
-  readonly tuning: Tuning
-  readonly tuningName: string
-  readonly features: string
-  readonly same: readonly Trial[]
-  readonly columns: readonly string[]
-  readonly detectors: readonly string[]
-}
-
-function detectorGroups(trials: readonly Trial[]): DetectorGroup[] {
+function detectorGroups(trials: readonly Trial[]) {
   return sorted(trials.map((trial) => trial.features)).flatMap((features) =>
-    (['none', 'minimal'] as const).flatMap((tuning): DetectorGroup[] => {
+    (['none', 'minimal'] as const).flatMap((tuning) => {
       const same = trials.filter((trial) => trial.tuning === tuning && trial.features === features)
       if (same.length === 0) return []
       const columns = sorted(same.map(({ dataset }) => dataset))
@@ -212,15 +198,15 @@ function sorted(values: readonly string[]): string[] {
 }
 
 /** Times, space and ratios to OCSVM of every detector, on the machine that trained; a table for each tuning and features. */
-const METRICS: readonly (readonly [name: string, decimals: number, of: (machine: string) => Metric])[] = [
-  ['training, ms per 100 rows', 2, (machine) => ({ kind: 'train-millis-per-100', machine })],
-  ['detection, ms per 100 rows', 3, (machine) => ({ kind: 'test-millis-per-100', machine })],
-  ['space, kB', 1, () => ({ kind: 'space-bytes' })],
-  ['AUC retained, all test rows', 3, () => ({ kind: 'auc-retained', sample: 'all' })],
-  ['training speed-up', 2, (machine) => ({ kind: 'train-speedup', machine })],
-  ['detection speed-up', 2, (machine) => ({ kind: 'test-speedup', machine })],
-  ['space reduction', 2, () => ({ kind: 'space-reduction' })],
-]
+const COSTS: Readonly<Partial<Record<MetricName, number>>> = {
+  'train-millis-per-100': 2,
+  'test-millis-per-100': 3,
+  'space-kilobytes': 1,
+  'auc-retained': 3,
+  'train-speedup': 2,
+  'test-speedup': 2,
+  'space-reduction': 2,
+}
 
 export function costTables(trials: readonly Trial[]): Table[] {
   const machine = trials.find(({ trainMillis }) => trainMillis !== null)?.machine.name
@@ -231,20 +217,13 @@ export function costTables(trials: readonly Trial[]): Table[] {
     source: null,
     columns,
     rows: detectors.flatMap((detector) =>
-      METRICS.map(([name, decimals, of]) => ({
-        label: `${detector}: ${name}`,
+      (Object.entries(COSTS) as [MetricName, number][]).map(([metric, decimals]) => ({
+        label: `${detector}: ${METRIC_NAMES[metric]}${metric === 'auc-retained' ? ', all test rows' : ''}`,
         decimals,
         publishedDecimals: decimals,
-        cells: columns.map((dataset) => {
-          const metric = of(machine)
-          const found = summarise(same, { dataset, features, tuning, detector }, metric)
-          return compare(
-            null,
-            metric.kind === 'space-bytes' ? thousands(found) : found,
-            'not run',
-            () => null,
-          )
-        }),
+        cells: columns.map((dataset) =>
+          measuredCell(measure(same, { dataset, features, tuning, detector }, metric, machine, 'all')),
+        ),
       })),
     ),
     notes: [
@@ -252,22 +231,6 @@ export function costTables(trials: readonly Trial[]): Table[] {
     ],
     ...hashTrials(same),
   }))
-}
-
-function thousands(figure: Spread | null): Spread | null {
-  if (figure === null) return null
-  return { ...figure, mean: figure.mean / 1000, sd: figure.sd === null ? null : figure.sd / 1000 }
-}
-
-const METRIC_NAMES: Readonly<Record<PaperRow['metric'], string>> = {
-  auc: 'AUC',
-  'auc-retained': 'AUC retained',
-  'train-millis-per-100': 'training, ms per 100 rows',
-  'test-millis-per-100': 'detection, ms per 100 rows',
-  'space-kilobytes': 'space, kB',
-  'train-speedup': 'training speed-up',
-  'test-speedup': 'detection speed-up',
-  'space-reduction': 'space reduction',
 }
 
 const AGREEMENT =
@@ -317,7 +280,7 @@ export function paperTables(
 }
 
 function labelOf(row: PaperRow, rows: readonly PaperRow[]): string {
-  const parts = [METRIC_NAMES[row.metric]]
+  const parts: string[] = [METRIC_NAMES[row.metric]]
   if (row.machine !== null) parts.push(`(${row.machine})`)
   if (rows.some(({ detector }) => detector !== row.detector)) parts.unshift(`${row.detector}:`)
   if (rows.some(({ features }) => features !== row.features)) parts.unshift(`${row.features}:`)
@@ -334,9 +297,8 @@ function cellOf(
   const published = printed === undefined ? null : { mean: printed[0], sd: printed[1] }
   if (manifest === undefined) return compare(published, null, 'no data', allow)
   const setting = { ...row, dataset: manifest.name }
-  const measured = summarise(trials, setting, metricOf(row))
-  const scaled = row.metric === 'space-kilobytes' && measured !== null ? kilobytes(measured) : measured
-  return compare(published, scaled, missingFor(row, manifest, trials), isTime(row) ? allowTime : allow)
+  const measured = measure(trials, setting, row.metric, row.machine ?? 'server', 'protocol')
+  return compare(published, measured, missingFor(row, manifest, trials), isTime(row) ? allowTime : allow)
 }
 
 const isTime = ({ metric }: PaperRow): boolean => metric.startsWith('train-') || metric.startsWith('test-')
@@ -350,23 +312,27 @@ function allow(published: Published, measured: Spread): number | null {
   return measured.sd === null ? null : published.sd + measured.sd
 }
 
-function metricOf({ metric, machine }: PaperRow): Metric {
+/** `sample`: of an AUC. The paper's kB are thousands of bytes. */
+function measure(
+  trials: readonly Trial[],
+  setting: Setting,
+  metric: MetricName,
+  machine: string,
+  sample: TestSample,
+): Spread | null {
   switch (metric) {
     case 'auc':
     case 'auc-retained':
-      return { kind: metric, sample: 'protocol' }
-    case 'space-kilobytes':
-      return { kind: 'space-bytes' }
+      return summarise(trials, setting, { kind: metric, sample })
+    case 'space-kilobytes': {
+      const bytes = summarise(trials, setting, { kind: 'space-bytes' })
+      return bytes && { ...bytes, mean: bytes.mean / 1000, sd: bytes.sd && bytes.sd / 1000 }
+    }
     case 'space-reduction':
-      return { kind: metric }
+      return summarise(trials, setting, { kind: metric })
     default:
-      return { kind: metric, machine: machine ?? 'server' }
+      return summarise(trials, setting, { kind: metric, machine })
   }
-}
-
-/** The paper's kB: thousands of bytes. */
-function kilobytes({ mean, sd, n }: Spread): Spread {
-  return { mean: mean / 1000, sd: sd === null ? null : sd / 1000, n }
 }
 
 function missingFor(

@@ -1,4 +1,5 @@
 /** The one-class SVMs of others beside ours on the same rows, as a page. */
+import { jsonLines } from '../files.js'
 import { sha256 } from '../machines/work.js'
 import { PEERS, type PeerReading } from '../peers/run-peers.js'
 import type { SpeedReading } from '../peers/speed.js'
@@ -33,62 +34,54 @@ How far from native code, as our time ÷ that of C with the same arithmetic:
 
 ${besideC(nanosOf)}
 
-SHA-256 of the figures ${sha256(readings.map((reading) => `${JSON.stringify(reading)}\n`).join(''))}.
+SHA-256 of the figures ${sha256(jsonLines(readings))}.
 `
 }
 
 type NanosOf = (what: string, side: string, precision: string, batch: number | null) => number | null
 
 function besidePython(nanosOf: NanosOf): string {
-  const rows: string[][] = []
-  const add = (title: string, f64: number | null, f32: number | null, side: string, theirs: number | null) =>
-    rows.push([
-      title,
-      time(f64),
-      time(f32),
-      `${time(theirs)} (${side})`,
-      ratio(theirs, f64),
-      ratio(theirs, f32),
-    ])
-  for (const [what, name] of SCORES) {
-    for (const [batch, calls] of BATCHES) {
-      const [f64, f32] = ['f64', 'f32'].map((precision) => nanosOf(what, 'OddFlow', precision, batch))
-      for (const side of ['numpy', 'scikit-learn', 'typed arrays']) {
-        if (side === 'scikit-learn' && (what !== 'ocsvm' || batch !== 100)) continue
-        add(`${name} score, ${calls}`, f64!, f32!, side, nanosOf(what, side, 'f64', batch))
-      }
-      if (what === 'oc-kjl') {
-        const [own64, own32] = ['f64', 'f32'].map((precision) =>
-          nanosOf('ocsvm', 'OddFlow', precision, batch),
-        )
-        const label = `${name} against our own OCSVM, ${calls}`
-        rows.push([
-          label,
-          time(f64!),
-          time(f32!),
-          `${time(own64!)}, ${time(own32!)}`,
-          ratio(own64!, f64!),
-          ratio(own32!, f32!),
-        ])
-      }
-    }
-  }
+  const ours = (what: string, batch: number | null) => [
+    nanosOf(what, 'OddFlow', 'f64', batch),
+    nanosOf(what, 'OddFlow', 'f32', batch),
+  ]
+  const line = (title: string, own: readonly (number | null)[], beside: string, theirs: typeof own) => [
+    title,
+    ...own.map(time),
+    beside,
+    ...own.map((nanos, i) => ratio(theirs[i]!, nanos)),
+  ]
+  const scores = SCORES.flatMap(([what, name]) =>
+    BATCHES.flatMap(([batch, calls]) => {
+      const own = ours(what, batch)
+      const lines = ['numpy', 'scikit-learn', 'typed arrays'].flatMap((side) => {
+        if (side === 'scikit-learn' && (what !== 'ocsvm' || batch !== 100)) return []
+        const theirs = nanosOf(what, side, 'f64', batch)
+        return [line(`${name} score, ${calls}`, own, `${time(theirs)} (${side})`, [theirs, theirs])]
+      })
+      if (what !== 'oc-kjl') return lines
+      const svm = ours('ocsvm', batch)
+      const title = `${name} against our own OCSVM, ${calls}`
+      return [...lines, line(title, own, svm.map(time).join(', '), svm)]
+    }),
+  )
   const theirs = nanosOf('ocsvm fit', 'scikit-learn', 'f64', null)
-  for (const [what, title] of [
+  const fits = [
     ['oc-kjl-qs fit', 'OC-KJL-QS training'],
     ['ocsvm fit', 'OCSVM training, bandwidth search included'],
-  ] as const) {
-    const ours = nanosOf(what, 'OddFlow', 'f64', null)
-    rows.push([
-      title,
-      time(ours),
+  ].map(([what, title]) => {
+    const own = nanosOf(what!, 'OddFlow', 'f64', null)
+    return [
+      title!,
+      time(own),
       '',
       `${time(theirs)} (OneClassSVM.fit, bandwidth given)`,
-      ratio(theirs, ours),
+      ratio(theirs, own),
       '',
-    ])
-  }
-  return markdownTable(['what', 'OddFlow f64', 'f32', 'beside it', 'times faster: f64', 'f32'], rows, 1)
+    ]
+  })
+  const header = ['what', 'OddFlow f64', 'f32', 'beside it', 'times faster: f64', 'f32']
+  return markdownTable(header, [...scores, ...fits], 1)
 }
 
 function besideC(nanosOf: NanosOf): string {
@@ -148,7 +141,7 @@ machine.
 
 ${details(readings)}
 
-SHA-256 of the readings ${sha256(readings.map((reading) => `${JSON.stringify(reading)}\n`).join(''))}.
+SHA-256 of the readings ${sha256(jsonLines(readings))}.
 `
 }
 

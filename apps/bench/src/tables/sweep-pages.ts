@@ -1,37 +1,21 @@
 /** The trials of a sweep as points: a data set and a setting each, with the mean and spread over training repeats. */
 import * as Plot from '@observablehq/plot'
 import { SCALER_NAMES } from '@oddflow/detectors'
-import { millisPer100, type Spread, spread, type Trial } from '@oddflow/evaluation'
+import { millisPer100, type Spread, spread } from '@oddflow/evaluation'
 import type { SweepName } from '../commands/sweep.js'
+import { groupBy } from '../files.js'
 import { median } from '../peers/run-peers.js'
+import type { Trial } from '../run/trial.js'
 import { LOGARITHMIC, PALETTE, renderCurves, renderFigure } from './figures.js'
 import { fixed, formatSpread, hashTrials, markdownTable, plainText } from './table.js'
 
-interface SweepPoint {
-  readonly dataset: string
-  readonly detector: string
-  readonly parameters: Trial['parameters']
-  readonly trainRows: number
-  /** Over all test rows where the data set has them apart, otherwise over the 300 + 300. */
-  readonly auc: Spread
-  /** Of the median pass of each trial, which other work on the machine moves less than the mean. */
-  readonly testMillisPer100: Spread
-  readonly spaceKilobytes: Spread
-}
+type SweepPoint = ReturnType<typeof sweepPoints>[number]
 
 /** In the order of data set, detector, training rows and parameters. */
-function sweepPoints(trials: readonly Trial[]): SweepPoint[] {
-  const groups = new Map<string, Trial[]>()
-  for (const trial of trials) {
-    const key = JSON.stringify([
-      trial.dataset,
-      trial.detector,
-      String(trial.trainRows).padStart(9, '0'),
-      trial.parameters,
-    ])
-    groups.set(key, [...(groups.get(key) ?? []), trial])
-  }
-  return [...groups.entries()]
+function sweepPoints(trials: readonly Trial[]) {
+  const keyOf = ({ dataset, detector, trainRows, parameters }: Trial): string =>
+    JSON.stringify([dataset, detector, String(trainRows).padStart(9, '0'), parameters])
+  return [...groupBy(trials, keyOf)]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([, same]) => {
       const [first] = same
@@ -41,7 +25,9 @@ function sweepPoints(trials: readonly Trial[]): SweepPoint[] {
         detector: first!.detector,
         parameters: first!.parameters,
         trainRows: first!.trainRows,
+        /** Over all test rows where the data set has them apart, otherwise over the 300 + 300. */
         auc: over(({ results }) => results[0]!.auc),
+        /** Of the median pass of each trial, which other work on the machine moves less than the mean. */
         testMillisPer100: over(({ testMillis, testRows }) => millisPer100([median(testMillis)], testRows)),
         spaceKilobytes: over(({ spaceNumbers }) => (8 * spaceNumbers) / 1000),
       }
@@ -263,11 +249,6 @@ export function paretoFront<T>(
 }
 
 /** OCSVM over nu beside OC-KJL and OC-Nystrom over m, d and k: tables, and AUC against time and space as pictures. */
-const COSTS = {
-  time: { label: 'detection, ms per 100 rows', of: (p: SweepPoint) => p.testMillisPer100.mean },
-  space: { label: 'space, kB', of: (p: SweepPoint) => p.spaceKilobytes.mean },
-} as const
-
 export function renderNuSweep(trials: readonly Trial[]): ReadonlyMap<string, string> {
   const points = sweepPoints(trials)
   const page = renderSweepPage('nu', trials, points, {
@@ -298,11 +279,7 @@ function section(dataset: string, points: readonly SweepPoint[]): string[] {
     const found = [...good].sort((a, b) => a.testMillisPer100.mean - b.testMillisPer100.mean)[0]
     return found === undefined
       ? ['none', '', '']
-      : [
-          nameOf(found),
-          ratio(found, 'testMillisPer100', svms, least),
-          ratio(found, 'spaceKilobytes', svms, least),
-        ]
+      : [nameOf(found), ratio(found, 'time', svms, least), ratio(found, 'space', svms, least)]
   }
   const table = markdownTable(
     ['nu', 'AUC', 'ms per 100 rows', 'kB', 'cheapest other with that AUC', 'time saved', 'space saved'],
@@ -316,7 +293,11 @@ function section(dataset: string, points: readonly SweepPoint[]): string[] {
     1,
   )
   const fronts = (['time', 'space'] as const).map((cost) => {
-    const front = paretoFront(points, COSTS[cost].of, (p) => p.auc.mean)
+    const front = paretoFront(
+      points,
+      (p) => MEASURES[cost].of(p).mean,
+      (p) => p.auc.mean,
+    )
     const rows = front.map((p) => [
       nameOf(p),
       formatSpread(p.auc, 3),
@@ -336,12 +317,13 @@ function section(dataset: string, points: readonly SweepPoint[]): string[] {
 /** How many times the cheapest OCSVM of at least that AUC takes what `point` takes. */
 function ratio(
   point: SweepPoint,
-  cost: 'testMillisPer100' | 'spaceKilobytes',
+  cost: 'time' | 'space',
   svms: readonly SweepPoint[],
   least: number,
 ): string {
-  const costs = svms.filter(({ auc }) => auc.mean >= least).map((svm) => svm[cost].mean)
-  return `${fixed(Math.min(...costs) / point[cost].mean, 1)} ×`
+  const { of } = MEASURES[cost]
+  const costs = svms.filter(({ auc }) => auc.mean >= least).map((svm) => of(svm).mean)
+  return `${fixed(Math.min(...costs) / of(point).mean, 1)} ×`
 }
 
 function nameOf(point: SweepPoint): string {
@@ -350,13 +332,13 @@ function nameOf(point: SweepPoint): string {
 }
 
 function chart(points: readonly SweepPoint[], cost: 'time' | 'space'): string {
-  const { label, of } = COSTS[cost]
+  const { label, of } = MEASURES[cost]
   const detectors = detectorsOf(points)
   const datasets = datasetsOf(points)
   const rows = points.map((p) => ({
     dataset: p.dataset,
     detector: p.detector,
-    cost: of(p),
+    cost: of(p).mean,
     auc: p.auc.mean,
     nu: p.detector === 'ocsvm' ? `${parameterOf(p, 'nu')}` : '',
   }))

@@ -2,51 +2,46 @@
  * A table as data, before it is Markdown, LaTeX or CSV. A measured figure agrees with a published one within the cell's
  * allowed difference; a cell without a figure says what is missing.
  */
-import { createHash } from 'node:crypto'
-import { encodeTrial, type Spread, type Trial } from '@oddflow/evaluation'
+import type { Spread } from '@oddflow/evaluation'
+import { sha256 } from '../machines/work.js'
+import { encodeTrial, type Trial } from '../run/trial.js'
 import type { Report } from './report.js'
 
-const COLUMNS = [
-  'table',
-  'row',
-  'column',
-  'published_by',
-  'published_mean',
-  'published_sd',
-  'measured_mean',
-  'measured_sd',
-  'measured_n',
-  'missing',
-  'ratio',
-  'allowed_difference',
-  'agrees',
-  'trials',
-  'trials_sha256',
-] as const
+interface CsvLine {
+  readonly table: Table
+  readonly label: string
+  readonly column: string | undefined
+  readonly cell: Cell
+}
+
+const CSV_COLUMNS: Readonly<Record<string, (line: CsvLine) => unknown>> = {
+  table: ({ table }) => table.id,
+  row: ({ label }) => label,
+  column: ({ column }) => column,
+  published_by: ({ table }) => table.source,
+  published_mean: ({ cell }) => cell.published?.mean,
+  published_sd: ({ cell }) => cell.published?.sd,
+  measured_mean: ({ cell }) => cell.measured?.mean,
+  measured_sd: ({ cell }) => cell.measured?.sd,
+  measured_n: ({ cell }) => cell.measured?.n,
+  missing: ({ cell }) => cell.missing,
+  ratio: ({ cell }) => cell.ratio,
+  allowed_difference: ({ cell }) => cell.allowed,
+  agrees: ({ cell }) => cell.agrees,
+  trials: ({ table }) => table.trials,
+  trials_sha256: ({ table }) => table.trialsSha256,
+}
 
 export function renderCsv({ tables }: Report): string {
   const lines = tables.flatMap((table) =>
     table.rows.flatMap(({ label, cells }) =>
-      cells.map((cell, i) => [
-        table.id,
-        label,
-        table.columns[i],
-        table.source,
-        cell.published?.mean,
-        cell.published?.sd,
-        cell.measured?.mean,
-        cell.measured?.sd,
-        cell.measured?.n,
-        cell.missing,
-        cell.ratio,
-        cell.allowed,
-        cell.agrees,
-        table.trials,
-        table.trialsSha256,
-      ]),
+      cells.map((cell, i) => ({ table, label, column: table.columns[i], cell })),
     ),
   )
-  return [COLUMNS, ...lines].map((values) => `${values.map(field).join(',')}\r\n`).join('')
+  const values = Object.values(CSV_COLUMNS)
+  return [Object.keys(CSV_COLUMNS), ...lines.map((line) => values.map((value) => value(line)))]
+    .map((cells) => `${cells.map(field).join(',')}\r\n`)
+    .join('')
 }
 
 function field(value: unknown): string {
@@ -67,8 +62,10 @@ export function renderMarkdown({ tables, about }: Report): string {
 
 export function renderTable(table: Table): string {
   const header = ['', ...table.columns]
-  const lines = table.rows.flatMap((row) => rowLines(row, table.source))
-  const disagree = disagreements(table).map(({ text }) => text)
+  const lines = table.rows.flatMap((row) =>
+    rowLines(table.source === null ? row : { ...row, label: `**${row.label}**` }, table.source),
+  )
+  const disagree = disagreements(table)
   const summary = tally(table)
   return [
     `## ${table.caption}`,
@@ -80,6 +77,7 @@ export function renderTable(table: Table): string {
   ].join('\n\n')
 }
 
+/** What was published, what was measured, and their ratios; of a table without a source, what was measured. */
 function rowLines(
   { label, cells, decimals, publishedDecimals }: TableRow,
   source: string | null,
@@ -90,7 +88,7 @@ function rowLines(
     cell.published === null ? '' : formatSpread(cell.published, publishedDecimals),
   )
   return [
-    [`**${label}**, ${source}`, ...published],
+    [`${label}, ${source}`, ...published],
     ['measured', ...measured],
     ...(cells.some(({ ratio }) => ratio !== null) ? [['ratio', ...cells.map(formatRatio)]] : []),
   ]
@@ -136,28 +134,15 @@ export function renderLatex({ tables, about }: Report): string {
 }
 
 function latexTable(table: Table): string {
-  const lines: string[] = []
-  for (const { label, cells, decimals, publishedDecimals } of table.rows) {
-    const measured = cells.map((cell) => escapeLatex(formatMeasured(cell, decimals)))
-    if (table.source === null) {
-      lines.push(row([escapeLatex(label), ...measured]))
-      continue
-    }
-    const published = cells.map((cell) =>
-      cell.published === null ? '' : escapeLatex(formatSpread(cell.published, publishedDecimals)),
+  const lines = table.rows.flatMap((one) => {
+    const made = rowLines(one, table.source).map((cells, i) =>
+      row(cells.map((cell, column) => `${i > 0 && column === 0 ? '\\quad ' : ''}${escapeLatex(cell)}`)),
     )
-    lines.push(
-      row([`${escapeLatex(label)}, ${table.source}`, ...published]),
-      row(['\\quad measured', ...measured]),
-      ...(cells.some(({ ratio }) => ratio !== null)
-        ? [row(['\\quad ratio', ...cells.map((cell) => escapeLatex(formatRatio(cell)))])]
-        : []),
-      '\\addlinespace',
-    )
-  }
+    return table.source === null ? made : [...made, '\\addlinespace']
+  })
   const below = [
     tally(table),
-    ...disagreements(table).map(({ text }) => `Disagrees: ${text}.`),
+    ...disagreements(table).map((text) => `Disagrees: ${text}.`),
     ...table.notes,
     table.trials === null ? null : provenance(table),
   ].flatMap((text) => (text === null ? [] : [escapeLatex(text)]))
@@ -209,10 +194,7 @@ export function escapeLatex(text: string): string {
   return text.replace(/[\\{}%&#_$~^±−÷≤·√Δ²₁₂✓✗]/g, (c) => LATEX[c] ?? c)
 }
 
-export interface Published {
-  readonly mean: number
-  readonly sd: number
-}
+export type Published = Readonly<Record<'mean' | 'sd', number>>
 
 export interface Cell {
   readonly published: Published | null
@@ -257,20 +239,21 @@ export function compare(
   missing: string,
   allow: (published: Published, measured: Spread) => number | null,
 ): Cell {
-  if (measured === null) return { published, measured, missing, ratio: null, allowed: null, agrees: null }
-  if (published === null) {
-    return { published, measured, missing: null, ratio: null, allowed: null, agrees: null }
-  }
-  const allowed = allow(published, measured)
+  const both = published !== null && measured !== null
+  const allowed = both ? allow(published, measured) : null
   return {
     published,
     measured,
-    missing: null,
-    ratio: finite(measured.mean / published.mean),
+    missing: measured === null ? missing : null,
+    ratio: both ? finite(measured.mean / published.mean) : null,
     allowed,
-    agrees: allowed === null ? null : Math.abs(measured.mean - published.mean) <= allowed,
+    agrees: both && allowed !== null ? Math.abs(measured.mean - published.mean) <= allowed : null,
   }
 }
+
+/** A cell without a published figure. */
+export const measuredCell = (measured: Spread | null, missing = 'not run'): Cell =>
+  compare(null, measured, missing, () => null)
 
 const finite = (value: number): number | null => (Number.isFinite(value) ? value : null)
 
@@ -278,10 +261,7 @@ const finite = (value: number): number | null => (Number.isFinite(value) ? value
 export function hashTrials(trials: readonly Trial[]): { trials: number; trialsSha256: string | null } {
   const lines = [...new Set(trials.map(encodeTrial))].sort()
   if (lines.length === 0) return { trials: 0, trialsSha256: null }
-  const trialsSha256 = createHash('sha256')
-    .update(`${lines.join('\n')}\n`)
-    .digest('hex')
-  return { trials: lines.length, trialsSha256 }
+  return { trials: lines.length, trialsSha256: sha256(`${lines.join('\n')}\n`) }
 }
 
 // ---- figures as text: fixed decimals, a true minus sign, ± only where there is a spread
@@ -314,25 +294,13 @@ function isSpreadTooWide({ published, measured, allowed }: Cell): boolean {
   return published !== null && measured !== null && measured.sd !== null && allowed === null
 }
 
-interface Disagreement {
-  readonly row: string
-  readonly column: string
-  readonly text: string
-}
-
 /** Every cell whose figures do not agree. */
-function disagreements({ rows, columns }: Table): Disagreement[] {
+function disagreements({ rows, columns }: Table): string[] {
   return rows.flatMap(({ label, cells, decimals }) =>
-    cells.flatMap(({ published, measured, allowed, agrees }, i): Disagreement[] => {
+    cells.flatMap(({ published, measured, allowed, agrees }, i) => {
       if (agrees !== false || published === null || measured === null || allowed === null) return []
       const difference = fixed(measured.mean - published.mean, decimals)
-      return [
-        {
-          row: label,
-          column: columns[i] ?? '',
-          text: `${label}, ${columns[i]}: ${difference} (allowed ${fixed(allowed, decimals)})`,
-        },
-      ]
+      return [`${label}, ${columns[i]}: ${difference} (allowed ${fixed(allowed, decimals)})`]
     }),
   )
 }

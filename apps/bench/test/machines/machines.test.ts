@@ -3,10 +3,10 @@ import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileS
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DETECTOR_NAMES } from '@oddflow/detectors'
-import { encodeTrial, findDisagreements } from '@oddflow/evaluation'
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest'
-import { type Ceiling, createCeiling } from '../../src/machines/reach.js'
+import { createCeiling } from '../../src/machines/reach.js'
 import { isEqualReading, readReadings } from '../../src/machines/reading.js'
+import { encodeTrial, findDisagreements } from '../../src/run/trial.js'
 import { readTrials } from '../../src/run/trials-file.js'
 import { renderMachinesPage } from '../../src/tables/machines-page.js'
 import { runBench, runProcess } from '../support/run-bench.js'
@@ -123,7 +123,7 @@ describe('oddflow-bench machines', () => {
   }, 60_000)
 })
 
-function ceilingOrSkip(context: TestContext): Ceiling {
+function ceilingOrSkip(context: TestContext): ReturnType<typeof createCeiling> {
   try {
     return createCeiling(64 * 2 ** 20)
   } catch (error) {
@@ -204,7 +204,7 @@ describe('a bundle carried by hand', () => {
     writeFileSync(file, foreign)
     expect((await runBench(mergeArgs)).stderr).toContain('no trial of a machine that trained it')
     expect(readFileSync(readings).equals(before)).toBe(true)
-  }, 120_000)
+  }, 300_000)
 })
 
 describe('an emulated processor', () => {

@@ -2,8 +2,8 @@ import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFil
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { OddFlowError } from '@oddflow/core'
-import { encodeTrial } from '@oddflow/evaluation'
 import { afterAll, describe, expect, it } from 'vitest'
+import { encodeTrial } from '../../src/run/trial.js'
 import { openTrials, readTrials } from '../../src/run/trials-file.js'
 import { sampleTrial } from '../support/sample-trial.js'
 

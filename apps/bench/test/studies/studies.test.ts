@@ -219,7 +219,7 @@ describe('a study', () => {
       expect(poisoned.days[0].reached).toBeGreaterThan(0)
     }
     await expectRedrawn('learning-poison')
-  })
+  }, 180_000)
 
   itIsSlow(
     'learning-mode: each large cluster of two sets is left out once a seed, redrawn as they were',

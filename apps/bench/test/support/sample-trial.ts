@@ -1,4 +1,4 @@
-import type { Trial } from '@oddflow/evaluation'
+import type { Trial } from '../../src/run/trial.js'
 
 export function sampleTrial(changes: Partial<Trial> = {}): Trial {
   return {

@@ -2,10 +2,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DETECTOR_NAMES } from '@oddflow/detectors'
-import { encodeTrial, type Trial } from '@oddflow/evaluation'
 import { readManifests } from '../../src/datasets/manifest.js'
 import { type Bundle, makeBundle } from '../../src/machines/make-bundle.js'
 import { type Job, runTrial } from '../../src/run/job.js'
+import { encodeTrial, type Trial } from '../../src/run/trial.js'
 import { sampleTrial } from './sample-trial.js'
 import { writeSmallData } from './small-data.js'
 

@@ -32,4 +32,4 @@ it('the committed tables are what the committed trials give', async () => {
     const committed = readFileSync(`${results}${name}`, 'utf8')
     expect(committed === content, `${name}: run npm run -s oddflow-bench -- tables`).toBe(true)
   }
-})
+}, 300_000)

@@ -1,6 +1,6 @@
-import type { Trial } from '@oddflow/evaluation'
 import { describe, expect, it } from 'vitest'
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/manifest.js'
+import type { Trial } from '../../src/run/trial.js'
 import { readPaperFigures, readReferenceAuc } from '../../src/tables/paper-tables.js'
 import { buildReport, type Report, renderReport } from '../../src/tables/report.js'
 import { escapeLatex, renderCsv, renderLatex, renderMarkdown } from '../../src/tables/table.js'

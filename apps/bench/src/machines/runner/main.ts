@@ -48,9 +48,6 @@ Bring NAME.jsonl back to the machine that made the bundle; there: oddflow-bench 
 
 const folder = dirname(fileURLToPath(import.meta.url))
 
-/** Of the bundle. */
-class Refusal extends Error {}
-
 /** Of the command line. */
 class Misuse extends Error {}
 
@@ -70,13 +67,13 @@ function readWork(expected: string | undefined): { work: Work; bundleSha256: str
   const bytes = readFileSync(join(folder, WORK_FILE))
   const bundleSha256 = sha256(bytes)
   if (expected !== undefined && expected !== bundleSha256) {
-    throw new Refusal(`${WORK_FILE}: expected SHA-256 ${expected}, found ${bundleSha256}`)
+    throw new Error(`${WORK_FILE}: expected SHA-256 ${expected}, found ${bundleSha256}`)
   }
   const work = JSON.parse(bytes.toString('utf8')) as Work
-  if (work.format !== 1) throw new Refusal(`${WORK_FILE}: expected format 1, found ${work.format}`)
+  if (work.format !== 1) throw new Error(`${WORK_FILE}: expected format 1, found ${work.format}`)
   for (const [path, expectedHash] of Object.entries(work.files)) {
     if (sha256(readFileSync(join(folder, path))) !== expectedHash) {
-      throw new Refusal(`${path}: is not the file that ${WORK_FILE} names (SHA-256 differs)`)
+      throw new Error(`${path}: is not the file that ${WORK_FILE} names (SHA-256 differs)`)
     }
   }
   return { work, bundleSha256 }
@@ -87,7 +84,7 @@ function chosenItems(list: string | undefined, total: number): number[] {
   const indices = list.split(',').map((entry) => {
     const index = Number(entry)
     if (!/^\d+$/.test(entry) || index >= total) {
-      throw new Refusal(`--items: expected numbers below ${total}, found ${entry}`)
+      throw new Error(`--items: expected numbers below ${total}, found ${entry}`)
     }
     return index
   })

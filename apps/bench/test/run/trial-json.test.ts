@@ -1,11 +1,24 @@
 import { FormatError } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { checkTrial, decodeTrial, encodeTrial, type Trial, trialKey } from '../src/index.js'
-import { sampleTrial, trialWith } from './sample-trial.js'
+import { checkTrial, decodeTrial, encodeTrial, type Trial, trialKey } from '../../src/run/trial.js'
+import { sampleTrial as untunedTrial } from '../support/sample-trial.js'
 
+const sampleTrial = untunedTrial({
+  tuning: 'minimal',
+  validationAuc: 0.75,
+  parameters: {
+    detector: 'oc-kjl-qs',
+    bandwidthQuantile: 0.3,
+    embedding: { kind: 'kjl', centre: false },
+    start: { kind: 'quickshift++', neighbours: null },
+  },
+  trainMillis: 1250.5,
+  tuneMillis: 12_000,
+})
+const trialWith = (changes: Partial<Trial>): Trial => ({ ...sampleTrial, ...changes })
 const line = encodeTrial(sampleTrial)
-const untuned = trialWith({ tuning: 'none', validationAuc: null, tuneMillis: null })
+const untuned = untunedTrial()
 
 describe('trials as JSON lines', () => {
   it('come back as they were, whatever order the fields stood in', () => {
@@ -67,11 +80,11 @@ describe('trials as JSON lines', () => {
 
   it.each<[string, Record<string, unknown>, RegExp]>([
     ['a field missing', { seed: undefined }, /seed/],
-    ['a field too many', { extra: 1 }, /extra: expected no such field/],
-    ['an AUC above 1', { results: [{ ...sampleTrial.results[0], auc: 1.01 }] }, /results\[0\]\.auc/],
+    ['a field too many', { extra: 1 }, /extra/],
+    ['an AUC above 1', { results: [{ ...sampleTrial.results[0], auc: 1.01 }] }, /results\.0\.auc/],
     ['no results', { results: [] }, /results/],
     ['a sample twice', { results: [sampleTrial.results[0], sampleTrial.results[0]] }, /one of each sample/],
-    ['a negative time', { testMillis: [-1] }, /testMillis\[0\]/],
+    ['a negative time', { testMillis: [-1] }, /testMillis\.0/],
     ['a hash of another length', { dataSha256: 'abc' }, /dataSha256/],
     ['a name with markup', { dataset: '<script>' }, /dataset/],
     ['a name of many characters', { detector: 'a'.repeat(65) }, /detector/],
