@@ -208,6 +208,7 @@ export class Overload {
   #before = nothingDone()
   #loweredMillis = Number.NEGATIVE_INFINITY
   #patienceSeconds = LEAST_PATIENCE_SECONDS
+  #hasEnded = false
 
   constructor(options: OverloadOptions) {
     this.#options = options
@@ -276,7 +277,7 @@ export class Overload {
   /** To be called about every second, packets or none. */
   tick(): void {
     const now = this.#options.monotonicMillis()
-    if (now - this.#beganMillis < WINDOW_MILLIS) return
+    if (this.#hasEnded || now - this.#beganMillis < WINDOW_MILLIS) return
     const { level, why, of } = this.#pressure.ofWindow(this.isOverloaded)
     if (level === 'high') this.#raise(1, why, of === 'memory' ? MOST_STEPS_FOR_MEMORY : MOST_STEPS)
     else if (level !== 'none' || !this.isOverloaded) this.#calmSeconds = 0
@@ -290,8 +291,9 @@ export class Overload {
     this.#startWindow(this.#options.monotonicMillis())
   }
 
-  /** No more packets come. */
+  /** No more packets come: an overload is over, and none begins while the last alerts are delivered. */
   end(): void {
+    this.#hasEnded = true
     if (this.isOverloaded) this.#leave('ended by the end of the run')
   }
 

@@ -194,14 +194,21 @@ describe('overload', () => {
     expect(overload.times).toBe(1)
   })
 
-  it('that the end of the run cuts short is reported as over, with its dropped packets', () => {
-    const { overload, said, second } = made()
+  it('that the end of the run cuts short is reported as over, with its dropped packets, and is the last', () => {
+    const { overload, said, now, second } = made()
     for (let i = 0; i < 3; i++) second({ flows: 1000, lagSeconds: 0.8, framesPerSecond: 100 })
     expect(said).toHaveLength(1)
     overload.end()
     overload.end()
     expect(said).toHaveLength(2)
     expect(said[1]).toMatch(/^overload ended by the end of the run after \d+ s: \d+ packets were dropped$/)
+    // while the last alerts are delivered
+    now.residentBytes = 2 * LIMIT
+    for (let i = 0; i < 5; i++) {
+      now.millis += 1000
+      overload.tick()
+    }
+    expect(said).toHaveLength(2)
     expect(overload.isOverloaded).toBe(false)
   })
 
