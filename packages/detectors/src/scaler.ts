@@ -71,8 +71,18 @@ type Found<Model extends ScaledColumns> = Omit<Model, 'kind' | 'categoryColumn'>
 interface ScalerDefinition<Model extends ScaledColumns> {
   /** Throws DataError if a column's numbers are too large for a mean, a deviation or a range. */
   fit(rows: Matrix): Found<Model>
-  /** The number x of a column, scaled. */
-  scale(scaler: Found<Model>, column: number, x: number): number
+  /**
+   * Scales `count` rows of `source`, from its element `start` on, to `out`, which may be `source` if `start` is 0. Each
+   * scaler has its own loop: a call for each number would take longer than the scaling.
+   */
+  apply(
+    scaler: Found<Model>,
+    source: Float64Array,
+    start: number,
+    count: number,
+    cols: number,
+    out: Float64Array,
+  ): void
   /** The number that scales to `y`, up to rounding. */
   invert(scaler: Found<Model>, column: number, y: number): number
   /** What a model file has of it. */
@@ -88,7 +98,8 @@ interface ScalerDefinition<Model extends ScaledColumns> {
 
 const none: ScalerDefinition<NoScaler> = {
   fit: () => ({}),
-  scale: (_, __, x) => x,
+  // rows are copied as they come
+  apply() {},
   invert: (_, __, y) => y,
   tensors: {},
   check: () => ({}),
@@ -96,13 +107,19 @@ const none: ScalerDefinition<NoScaler> = {
 
 const logarithm: ScalerDefinition<LogScaler> = {
   ...none,
-  scale: (_, __, x) => signedLog(x),
+  apply(_, source, start, count, cols, out) {
+    for (let i = 0; i < count * cols; i++) out[i] = signedLog(source[start + i]!)
+  },
   invert: (_, __, y) => signedExp(y),
 }
 
 const standard: ScalerDefinition<StandardScaler> = {
   fit: fitMoments,
-  scale: ({ mean, scale }, column, x) => (x - mean[column]!) / scale[column]!,
+  apply({ mean, scale }, source, start, count, cols, out) {
+    for (let i = 0, at = 0; i < count; i++) {
+      for (let j = 0; j < cols; j++, at++) out[at] = (source[start + at]! - mean[j]!) / scale[j]!
+    }
+  },
   invert: ({ mean, scale }, column, y) => y * scale[column]! + mean[column]!,
   tensors: { mean: 'vector', scale: 'vector' },
   check: checkMoments,
@@ -111,13 +128,21 @@ const standard: ScalerDefinition<StandardScaler> = {
 const logStandard: ScalerDefinition<LogStandardScaler> = {
   ...standard,
   fit: (rows) => fitMoments(scaleRows({ kind: 'log' }, rows)),
-  scale: ({ mean, scale }, column, x) => (signedLog(x) - mean[column]!) / scale[column]!,
+  apply({ mean, scale }, source, start, count, cols, out) {
+    for (let i = 0, at = 0; i < count; i++) {
+      for (let j = 0; j < cols; j++, at++) out[at] = (signedLog(source[start + at]!) - mean[j]!) / scale[j]!
+    }
+  },
   invert: ({ mean, scale }, column, y) => signedExp(y * scale[column]! + mean[column]!),
 }
 
 const quantile: ScalerDefinition<QuantileScaler> = {
   fit: fitQuantiles,
-  scale: quantileOf,
+  apply(scaler, source, start, count, cols, out) {
+    for (let i = 0, at = 0; i < count; i++) {
+      for (let j = 0; j < cols; j++, at++) out[at] = quantileOf(scaler, j, source[start + at]!)
+    }
+  },
   invert: numberAt,
   tensors: { starts: 'uint32', knots: 'vector', positions: 'vector' },
   check: checkQuantiles,
@@ -176,33 +201,19 @@ export function scaleInto(
   cols: number,
   out: Float64Array,
 ): void {
-  const { categoryColumn } = scaler
-  if (categoryColumn === undefined) {
-    scaleColumns(scaler, source, start, count, cols, out)
+  const { apply } = scalerNamed(scaler.kind)
+  if (scaler.categoryColumn === undefined && scaler.kind !== 'none') {
+    apply(scaler, source, start, count, cols, out)
     return
   }
+  const { categoryColumn = cols } = scaler
   let at = 0
   for (let i = 0; i < count; i++) {
     const row = start + i * cols
     for (let j = 0; j < categoryColumn; j++) out[at++] = source[row + j]!
     for (let j = categoryColumn + 1; j < cols; j++) out[at++] = source[row + j]!
   }
-  if (scaler.kind !== 'none') scaleColumns(scaler, out, 0, count, cols - 1, out)
-}
-
-/** All columns; `out` may be `source` if `start` is 0. */
-function scaleColumns(
-  scaler: ScalerModel,
-  source: Float64Array,
-  start: number,
-  count: number,
-  cols: number,
-  out: Float64Array,
-): void {
-  const { scale } = scalerNamed(scaler.kind)
-  for (let i = 0, at = 0; i < count; i++) {
-    for (let j = 0; j < cols; j++, at++) out[at] = scale(scaler, j, source[start + at]!)
-  }
+  apply(scaler, out, 0, count, cols - 1, out)
 }
 
 /** Writes the unscaled `scaled[start … start + cols)` to `out` at 0. Leaves the category column in `out` unchanged. */

@@ -29,35 +29,6 @@ import { createMixtureEvaluator, type LearningMixture, type MixtureStatistics } 
 /** Models that can be updated: an embedding with a mixture, and gmm with full or diagonal covariances. */
 export type LearningModel = EmbeddedMixtureModel | GmmModel
 
-/** Counts since learning began; of rows, unless the name says otherwise. */
-export interface LearningCounters {
-  /** Calls of `arrive`. */
-  readonly batches: number
-  readonly arrived: number
-  /** Found novel as they came. */
-  readonly novel: number
-  /** Rows that updated the mixture, without those of refused rounds. */
-  readonly learnt: number
-  /** Kept from learning, for the threshold. */
-  readonly heldBack: number
-  /** Put on hold, whatever became of them. */
-  readonly held: number
-  /** Taken off hold, to be learned. */
-  readonly confirmed: number
-  /** Novel, and dropped. */
-  readonly disregarded: number
-  /** In rounds that the guard refused. */
-  readonly refused: number
-  readonly rounds: number
-  readonly refusedRounds: number
-  readonly sketchUpdates: number
-  readonly componentsAdded: number
-  readonly componentsRemoved: number
-  readonly componentsMerged: number
-  /** The highest period stated for a batch. */
-  readonly lastPeriod: number
-}
-
 /** The model and threshold with which the updates began. */
 export interface FrozenModel {
   readonly detector: LearningModel
@@ -100,16 +71,24 @@ export interface LearnedState {
   readonly frozen: FrozenModel
 }
 
-/** The counters of a model that was never updated. */
-export const NO_COUNTERS: LearningCounters = {
+/** The counters of a model that was never updated: counts since learning began; of rows, unless the name says otherwise. */
+export const NO_COUNTERS = {
+  /** Calls of `arrive`. */
   batches: 0,
   arrived: 0,
+  /** Found novel as they came. */
   novel: 0,
+  /** Rows that updated the mixture, without those of refused rounds. */
   learnt: 0,
+  /** Kept from learning, for the threshold. */
   heldBack: 0,
+  /** Put on hold, whatever became of them. */
   held: 0,
+  /** Taken off hold, to be learned. */
   confirmed: 0,
+  /** Novel, and dropped. */
   disregarded: 0,
+  /** In rounds that the guard refused. */
   refused: 0,
   rounds: 0,
   refusedRounds: 0,
@@ -117,8 +96,12 @@ export const NO_COUNTERS: LearningCounters = {
   componentsAdded: 0,
   componentsRemoved: 0,
   componentsMerged: 0,
+  /** The highest period stated for a batch. */
   lastPeriod: 0,
 }
+
+/** What an updater counts, since learning began. */
+export type LearningCounters = Readonly<typeof NO_COUNTERS>
 
 /** Throws ArgumentError for a detector that cannot be updated. */
 export function learningModel(detector: DetectorModel): LearningModel {
@@ -345,18 +328,8 @@ export function checkLearningOptions(given: LearningOptions = {}): CheckedLearni
   const set = Object.entries(fieldsAt(given, 'learning')).filter(([, value]) => value !== undefined)
   const options = { ...known, ...Object.fromEntries(set) } as Record<keyof LearningOptions, unknown>
   refuseOtherOptions(options, 'learning', Object.keys(known))
-  const whole = (
-    key:
-      | 'roundRows'
-      | 'reservoirRows'
-      | 'maximumComponents'
-      | 'heldRows'
-      | 'confirmRows'
-      | 'confirmPeriods'
-      | 'calibrationRows',
-    low: number,
-    high: number,
-  ): number => wholeAt(options[key], `learning.${key}`, low, high)
+  const whole = (key: keyof LearningOptions, low: number, high: number): number =>
+    wholeAt(options[key], `learning.${key}`, low, high)
   return {
     method: oneOf(options.method, 'learning.method', [1, 2]),
     roundRows: whole('roundRows', 1, 100_000),

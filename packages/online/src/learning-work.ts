@@ -15,9 +15,9 @@ import {
   type CheckedLearningOptions,
   freshCapacity,
   type LearnedState,
-  type LearningCounters,
   type LearningModel,
   mixtureOfModel,
+  type NO_COUNTERS,
   regularisationOf,
   reservoirCapacity,
   rowScorerOf,
@@ -35,8 +35,6 @@ import {
 } from './mixture-statistics.js'
 import type { Sketch } from './round-sketch.js'
 
-type MutableCounters = { -readonly [Key in keyof LearningCounters]: LearningCounters[Key] }
-
 export class LearningWork {
   readonly options: CheckedLearningOptions
   readonly seed: number
@@ -48,7 +46,7 @@ export class LearningWork {
 
   model: LearningModel
   threshold: Threshold
-  counters: MutableCounters
+  counters: typeof NO_COUNTERS
   statistics: MixtureStatistics
   base: MixtureStatistics
   unseenRows: number

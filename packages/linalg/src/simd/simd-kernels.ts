@@ -4,7 +4,7 @@
  * MAXIMUM_BYTES, callers take their typed-array path, which gives the same bits.
  */
 import { decodeBase64 } from '@oddflow/core'
-import { LARGEST_FLOAT32, toFloat32 } from '../gaussian-kernel.js'
+import { LARGEST_FLOAT32, toFloat32, toFloat32Into } from '../gaussian-kernel.js'
 import { MODULE_BASE64 } from './module-bytes.js'
 
 /**
@@ -53,7 +53,7 @@ export function packRows(
   start: number,
   count: number,
   dimension: number,
-  out: Float64Array | Float32Array,
+  out: Float64Array,
   outStart: number,
 ): void {
   let from = start
@@ -83,11 +83,25 @@ export function packRowsFloat32(
   out: Float32Array,
   outStart: number,
 ): void {
-  packRows(source, start, count, dimension, out, outStart)
-  const end = outStart + count * dimension
-  // numbers beyond float32 were written as infinities
-  for (let at = outStart; at < end; at++)
-    if (!(Math.abs(out[at]!) <= LARGEST_FLOAT32)) out[at] = toFloat32(out[at]!)
+  let from = start
+  let to = outStart
+  for (let left = count; left >= ROW_GROUP; left -= ROW_GROUP) {
+    const second = from + dimension
+    const third = second + dimension
+    const fourth = third + dimension
+    for (let t = 0; t < dimension; t++, to += ROW_GROUP) {
+      const a = source[from + t]!
+      const b = source[second + t]!
+      const c = source[third + t]!
+      const d = source[fourth + t]!
+      out[to] = Math.abs(a) <= LARGEST_FLOAT32 ? a : toFloat32(a)
+      out[to + 1] = Math.abs(b) <= LARGEST_FLOAT32 ? b : toFloat32(b)
+      out[to + 2] = Math.abs(c) <= LARGEST_FLOAT32 ? c : toFloat32(c)
+      out[to + 3] = Math.abs(d) <= LARGEST_FLOAT32 ? d : toFloat32(d)
+    }
+    from = fourth + dimension
+  }
+  toFloat32Into(source, from, count * dimension - (to - outStart), out, to)
 }
 
 /**
