@@ -59,19 +59,25 @@ export async function setup(options: SetupOptions): Promise<void> {
     if (isReplaced && options.replace !== true) {
       if (options.yes === true)
         throw new UsageError(`${config}: exists already; give --replace to replace it`)
-      const answer = await questions.ask(
-        `${config} exists already. Replace it and keep the old file as .old?`,
-        'no',
-      )
-      if (!isYes(answer)) {
+      if (
+        !(await questions.ask(
+          `${config} exists already. Replace it and keep the old file as .old?`,
+          'no',
+          isYes,
+        ))
+      ) {
         say('Nothing was changed.')
         return
       }
     }
-    const name = options.interface ?? (await questions.interface())
-    if (!isInterfaceName(name)) throw new UsageError(`--interface: ${interfaceText(name)}`)
-    const told = await questions.told(options)
-    const approve = await questions.approve(options)
+    checkText(config, configText(config, 'lo', [], 'auto'))
+    const given = options.tell === undefined ? null : placeOf(options.tell, options)
+    const name =
+      options.interface === undefined
+        ? await questions.interface()
+        : checkedInterface(options.interface, '--interface: ')
+    const told = await questions.told(options, given)
+    const approve = options.approve ?? (await questions.approve())
     const { files } = told
     const text = configText(config, name, told.outputs, approve)
     checkText(config, text)
@@ -112,6 +118,8 @@ interface Told {
   /** Contents by path. */
   readonly files: Readonly<Record<string, string>>
   readonly note: string
+  /** Whose password is to be asked for, and the file that it goes to. */
+  readonly login?: { readonly user: string; readonly file: string }
 }
 
 type Questions = ReturnType<typeof createQuestions>
@@ -119,7 +127,7 @@ type Questions = ReturnType<typeof createQuestions>
 function createQuestions(isSilent: boolean) {
   let lines: Interface | null = null
   let answers: AsyncIterator<string> | null = null
-  const read = async (question: string, otherwise: string, isSecret = false): Promise<string> => {
+  const read = async (question: string, otherwise: string, isSecret: boolean): Promise<string> => {
     if (lines === null) {
       lines = createInterface({ input: process.stdin, terminal: false })
       answers = lines[Symbol.asyncIterator]()
@@ -136,39 +144,67 @@ function createQuestions(isSilent: boolean) {
       )
     return value.trim() === '' ? otherwise : value.trim()
   }
-  const ask = (question: string, otherwise: string): Promise<string> =>
-    isSilent ? Promise.resolve(otherwise) : read(question, otherwise)
+  /** Asks again while `check` throws UsageError for the answer. */
+  const ask = async <T>(
+    question: string,
+    otherwise: string,
+    check: (answer: string) => T,
+    isSecret = false,
+  ): Promise<T> => {
+    for (;;) {
+      const answer = isSilent ? otherwise : await read(question, otherwise, isSecret)
+      try {
+        return check(answer)
+      } catch (error) {
+        if (isSilent || !(error instanceof UsageError)) throw error
+        say(error.message)
+      }
+    }
+  }
   return {
     ask,
     async interface(): Promise<string> {
       const { names, likely } = await interfacesHere()
       const choices = names.map((name, i) => `  ${i + 1}  ${name}`).join('\n')
-      const answer = await ask(`Which interface carries the traffic of your devices?\n${choices}\n>`, likely)
-      return names[Number(answer) - 1] ?? answer
+      return ask(
+        `Which interface carries the traffic of your devices?\n${choices}\n>`,
+        likely,
+        (answer) => names[Number(answer) - 1] ?? checkedInterface(answer, isSilent ? '--interface: ' : ''),
+      )
     },
-    async told(options: SetupOptions): Promise<Told> {
-      const given =
-        options.tell ??
-        (isSilent
-          ? 'none'
-          : await read(`Where should the agent report incidents?\n${options.places}\n>`, 'none'))
-      const hasUser = URL.canParse(given) && new URL(given).username !== ''
-      const asks = hasUser && options.passwordFile === undefined
-      if (asks && isSilent) throw new UsageError(`--tell ${given}: give --password-file too`)
-      const password = asks ? await read(`Password of ${new URL(given).username}:`, '', true) : ''
-      return toldBy(given, password, options)
+    /** @param given - the place of --tell; null: it is asked for. */
+    async told(options: SetupOptions, given: Told | null): Promise<Told> {
+      const question = `Where should the agent report incidents?\n${options.places}\n>`
+      const told = given ?? (await ask(question, 'none', (answer) => placeOf(answer, options)))
+      if (told.login === undefined) return told
+      const { user, file } = told.login
+      if (isSilent)
+        throw new UsageError(`--tell: the user ${user} needs a password; give --password-file too`)
+      const password = await ask(`Password of ${user}:`, '', neededPassword, true)
+      return { ...told, files: { [file]: `${password}\n` } }
     },
-    async approve({ approve }: SetupOptions): Promise<'auto' | 'manual'> {
-      if (approve !== undefined) return approve
-      const answer = await ask(
+    approve: () =>
+      ask(
         'Who approves a device when its model is ready: auto (the agent, so no device stays unwatched) or manual (you)?',
         'auto',
-      )
-      if (answer === 'auto' || answer === 'manual') return answer
-      throw new UsageError(`${answer}: expected auto or manual`)
-    },
+        (answer) => {
+          if (answer === 'auto' || answer === 'manual') return answer
+          throw new UsageError(`${answer}: expected auto or manual`)
+        },
+      ),
     close: () => lines?.close(),
   }
+}
+
+/** Throws UsageError, which begins with `place`. */
+function checkedInterface(name: string, place: string): string {
+  if (isInterfaceName(name)) return name
+  throw new UsageError(`${place}${interfaceText(name)}`)
+}
+
+function neededPassword(answer: string): string {
+  if (answer !== '') return answer
+  throw new UsageError('expected a password')
 }
 
 /** All but the loopback, and the likely one for devices: a bridge, else an interface without the default route. */
@@ -181,16 +217,28 @@ async function interfacesHere(): Promise<{ names: string[]; likely: string }> {
   return { names, likely }
 }
 
-/** The output for an answer. Throws UsageError. */
-function toldBy(given: string, password: string, { config, passwordFile }: SetupOptions): Told {
+/** The output for an answer, as a run would take it. Throws UsageError. */
+function placeOf(given: string, options: SetupOptions): Told {
+  const told = toldBy(given, options)
+  const config = resolve(options.config)
+  checkText(config, configText(config, 'lo', told.outputs, 'auto'))
+  return told
+}
+
+function toldBy(given: string, { config, passwordFile }: SetupOptions): Told {
+  const of = (output: object, more: Partial<Told> = {}): Told => ({
+    outputs: [output],
+    files: {},
+    note: '',
+    ...more,
+  })
   if (given === 'none') return { outputs: [], files: {}, note: '' }
-  const folder = dirname(resolve(config))
   if (given === 'ntfy') {
     const url = `https://ntfy.sh/oddflow-${randomBytes(12)
       .toString('base64url')
       .replace(/[^A-Za-z0-9]/g, 'x')}`
     const note = `Subscribe to the topic ${url} in the ntfy app. Anyone who knows its name can read your incidents.`
-    return { outputs: [{ kind: 'ntfy', url }], files: {}, note }
+    return of({ kind: 'ntfy', url }, { note })
   }
   const address = given.replace(/^webhook:/, '')
   const isWebhook = address !== given
@@ -198,33 +246,25 @@ function toldBy(given: string, password: string, { config, passwordFile }: Setup
   const url = new URL(address)
   if (isWebhook && (!/^https?:$/.test(url.protocol) || url.username !== ''))
     throw new UsageError(`${given}: expected webhook: and a URL of http or https without a user`)
-  const secret = join(folder, 'tell.secret')
-  const login =
-    url.username === ''
-      ? {}
-      : {
-          username: decodeURIComponent(url.username),
-          passwordFile: passwordFile === undefined ? secret : resolve(passwordFile),
-        }
-  const files: Record<string, string> = password === '' ? {} : { [secret]: `${password}\n` }
-  const server = `${url.protocol}//${url.host}`
-  if (/^mqtts?:$/.test(url.protocol)) {
-    return { outputs: [{ kind: 'mqtt', url: server, ...login }], files, note: '' }
-  }
-  if (/^smtps?:$/.test(url.protocol)) {
+  const secret = join(dirname(resolve(config)), 'tell.secret')
+  if (/^(mqtt|smtp)s?:$/.test(url.protocol)) {
+    const { username: user } = url
+    const own = passwordFile === undefined ? secret : resolve(passwordFile)
+    const login = user === '' ? {} : { username: decodeURIComponent(user), passwordFile: own }
+    const more = user === '' || passwordFile !== undefined ? {} : { login: { user, file: secret } }
+    const server = `${url.protocol}//${url.host}`
+    if (url.protocol.startsWith('mqtt')) return of({ kind: 'mqtt', url: server, ...login }, more)
     const to = url.searchParams.getAll('to')
     if (to.length === 0) throw new UsageError(`${given}: add the recipient, such as ?to=me@example.org`)
-    const from = url.searchParams.get('from') ?? to[0]
-    return { outputs: [{ kind: 'mail', url: server, ...login, from, to }], files, note: '' }
+    return of({ kind: 'mail', url: server, ...login, from: url.searchParams.get('from') ?? to[0], to }, more)
   }
   const preset = presetOf(url)
-  if (preset === null && !isWebhook) return { outputs: [{ kind: 'ntfy', url: given }], files: {}, note: '' }
+  if (preset === null && !isWebhook) return of({ kind: 'ntfy', url: given })
   // the URL itself is secret
-  return {
-    outputs: [{ kind: 'webhook', ...(preset === null ? {} : { preset }), urlFile: secret }],
-    files: { [secret]: `${address}\n` },
-    note: '',
-  }
+  return of(
+    { kind: 'webhook', ...(preset === null ? {} : { preset }), urlFile: secret },
+    { files: { [secret]: `${address}\n` } },
+  )
 }
 
 function presetOf({ hostname, pathname }: URL): string | null {
@@ -262,8 +302,7 @@ function configText(
 function checkText(config: string, text: string): void {
   const read = parseConfig(text)
   const [error] = read.errors
-  if (error !== undefined)
-    throw new UsageError(`the answers do not make a valid configuration: ${error.message}`)
+  if (error !== undefined) throw new UsageError(`not a valid configuration: ${error.message}`)
   settingsFrom({ config, fold: true }, read)
 }
 
@@ -304,7 +343,7 @@ async function service(
     return false
   }
   const wants =
-    options.service ?? isYes(await questions.ask('Install and start the service (systemd)?', 'yes'))
+    options.service ?? (await questions.ask('Install and start the service (systemd)?', 'yes', isYes))
   if (!wants) return false
   const run = promisify(execFile)
   const where = isImage ? [`--root=${options.root}`] : []

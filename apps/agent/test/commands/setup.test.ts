@@ -201,6 +201,38 @@ describe('by answers', () => {
     expect(settingsOf(other)).toMatchObject({ outputs: [], devices: { approve: 'auto' } })
   })
 
+  it('that are wrong are asked for again at once, and the others are kept', async () => {
+    const config = join(newFolder(), 'agent.yaml')
+    const answers = [
+      ...['sixteen-letters-', 'lo'],
+      ...['somewhere', 'smtps://mail.example', 'https://ntfy.example/', 'mqtt://me@192.0.2.5'],
+      ...['', 'right horse'],
+      ...['nobody', 'manual'],
+    ]
+    const { code, stdout, stderr } = await setup(['-c', config, '--no-service'], `${answers.join('\n')}\n`)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const said = [
+      /^expected the name of an interface, .* found "sixteen-letters-"$/m,
+      /^somewhere: expected none, ntfy or a URL$/m,
+      /^smtps:\/\/mail\.example: add the recipient/m,
+      /outputs\[0\]\.url: expected a URL of http or https that ends with a topic/,
+      /^expected a password$/m,
+      /^nobody: expected auto or manual$/m,
+    ]
+    for (const each of said) expect(stdout).toMatch(each)
+    expect(settingsOf(config)).toMatchObject({
+      input: { interface: 'lo' },
+      outputs: [{ kind: 'mqtt', username: 'me' }],
+      devices: { approve: 'manual' },
+    })
+    expect(readFileSync(join(config, '../tell.secret'), 'utf8')).toBe('right horse\n')
+  })
+
+  it('are not asked for where an option is wrong', async () => {
+    const run = await setup(['-c', join(newFolder(), 'agent.yaml'), '--tell', 'somewhere'], 'lo\n')
+    expect(run).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('somewhere: expected') })
+  })
+
   it('that end too early write nothing', async () => {
     const folder = newFolder()
     const run = await setup(['-c', join(folder, 'agent.yaml')], 'lo\n')
