@@ -410,7 +410,7 @@ export function createKeeper(options: KeeperOptions) {
   let { savedChanges } = options
   let ticks = 0
   let isTroubled = false
-  let saving: Promise<void> = Promise.resolve()
+  const inTurn = createTurns()
   const writeChanges = async (): Promise<void> => {
     const now = changes()
     if (now === savedChanges) return
@@ -427,8 +427,7 @@ export function createKeeper(options: KeeperOptions) {
   /** Never rejects. */
   const save = (): Promise<void> => {
     ticks = 0
-    saving = saving.then(writeChanges)
-    return saving
+    return inTurn(writeChanges)
   }
   return {
     /** To be called every second. @param isDue - write changes now. */

@@ -2,95 +2,72 @@
  * AlertLog: alerts in one order, between the detection and the outputs. In memory, or on disk (spool.ts).
  * Each output reads at its own pace. A full log drops its oldest alerts; each output counts those that it had not delivered.
  */
-import { ReaderCursor } from './segments.js'
+import { bytesOf, ReaderCursor } from './segments.js'
 import { Notifier } from './spool-reader.js'
 
 /** The alert log of an agent without a state folder: an alert is acknowledged as it is appended, and lost with the process. */
 export function createMemoryLog({ maximumBytes }: { readonly maximumBytes: number }): AlertLog {
-  return new MemoryLog(maximumBytes)
-}
-
-class MemoryLog implements AlertLog {
-  readonly acknowledgement = new Notifier()
-  readonly refused = 0
-  readonly pending = 0
-  readonly pendingBytes = 0
-  readonly lost = 0
-  readonly lastError = null
-  acknowledged = 0
-  readonly #maximumBytes: number
-  readonly #cursors: ReaderCursor[] = []
-  readonly #lines: Uint8Array[] = []
-  /** For each of `lines`: bytes of all alerts up to its end, from the first one ever. */
-  readonly #ends: number[] = []
+  const acknowledgement = new Notifier()
+  const cursors: ReaderCursor[] = []
+  const lines: Uint8Array[] = []
   /** Sequence number of the first line. */
-  #first = 0
-  #bytes = 0
-  #everBytes = 0
-
-  constructor(maximumBytes: number) {
-    this.#maximumBytes = maximumBytes
+  let first = 0
+  let bytes = 0
+  const forgetBefore = (next: number): void => {
+    const gone = lines.splice(0, next - first)
+    bytes -= bytesOf(gone)
+    first += gone.length
   }
-
-  append(line: Uint8Array): boolean {
-    this.#lines.push(line)
-    this.#bytes += line.length
-    this.#everBytes += line.length
-    this.#ends.push(this.#everBytes)
-    this.acknowledged++
-    this.#makeRoom()
-    this.acknowledgement.notify()
-    return true
+  const makeRoom = (): void => {
+    let next = first
+    for (let left = bytes; left > maximumBytes && next < first + lines.length - 1; next++)
+      left -= lines[next - first].length
+    if (next === first) return
+    for (const cursor of cursors) cursor.forget(next)
+    forgetBefore(next)
   }
-
-  async reader(name: string): Promise<AlertReader> {
-    const cursor = new ReaderCursor(this.#first)
-    this.#cursors.push(cursor)
-    const backlog = (): number => cursor.backlog(this.#first + this.#lines.length)
-    const memoryBytes = (): number => {
-      const at = cursor.committed - this.#first
-      return at <= 0 ? this.#bytes : this.#everBytes - this.#ends[at - 1]
-    }
-    return {
-      name,
-      read: async (limit) => {
-        if (cursor.hand !== null) return cursor.hand
-        const from = cursor.next - this.#first
-        return cursor.take({ first: cursor.next, lines: this.#lines.slice(from, from + limit) })
-      },
-      commit: async (next) => {
-        cursor.commit(next)
-        this.#forgetBefore(Math.min(...this.#cursors.map((other) => other.next)))
-      },
-      get dropped() {
-        return cursor.dropped
-      },
-      get backlog() {
-        return backlog()
-      },
-      get memoryBytes() {
-        return memoryBytes()
-      },
-    }
-  }
-
-  async close(): Promise<void> {}
-
-  #forgetBefore(next: number): void {
-    const gone = this.#lines.splice(0, next - this.#first)
-    this.#ends.splice(0, gone.length)
-    for (const line of gone) this.#bytes -= line.length
-    this.#first += gone.length
-  }
-
-  #makeRoom(): void {
-    let next = this.#first
-    const last = this.#first + this.#lines.length - 1
-    for (let left = this.#bytes; left > this.#maximumBytes && next < last; next++)
-      left -= this.#lines[next - this.#first].length
-    if (next === this.#first) return
-    for (const cursor of this.#cursors) cursor.forget(next)
-    this.#forgetBefore(next)
+  return {
+    acknowledgement,
+    get acknowledged() {
+      return first + lines.length
+    },
+    refused: 0,
+    pending: 0,
+    pendingBytes: 0,
+    lost: 0,
+    lastError: null,
+    append(line) {
+      lines.push(line)
+      bytes += line.length
+      makeRoom()
+      acknowledgement.notify()
+      return true
+    },
+    async reader(name) {
+      const cursor = new ReaderCursor(first)
+      cursors.push(cursor)
+      return {
+        name,
+        read: async (limit) => {
+          const from = cursor.next - first
+          return cursor.hand ?? cursor.take({ first: cursor.next, lines: lines.slice(from, from + limit) })
+        },
+        commit: async (next) => {
+          cursor.commit(next)
+          forgetBefore(Math.min(...cursors.map((other) => other.next)))
+        },
+        get dropped() {
+          return cursor.dropped
+        },
+        get backlog() {
+          return cursor.backlog(first + lines.length)
+        },
+        get memoryBytes() {
+          return bytesOf(lines.slice(Math.max(0, cursor.committed - first)))
+        },
+      }
+    },
+    close: async () => undefined,
   }
 }
 

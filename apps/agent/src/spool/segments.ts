@@ -22,7 +22,7 @@ export const RECORD_HEADER_BYTES = 8
 /** Longest payload: an alert takes one to four thousand bytes. */
 export const MAXIMUM_PAYLOAD_BYTES = 65_536
 /** Read size of a segment: above the largest segment, which is a mebibyte and a batch. */
-export const MAXIMUM_READ_BYTES = 16_777_216
+export const MAXIMUM_READ_BYTES = 4_194_304
 const SIGNATURE = new TextEncoder().encode('OFSPOOL1')
 
 export function encodeSegmentHeader(firstSequence: number): Uint8Array {
@@ -46,37 +46,30 @@ export function encodeRecords(first: number, payloads: readonly Uint8Array[]): U
   return bytes
 }
 
-interface ScannedRecords {
-  /** Views of the bytes that were given. */
-  readonly payloads: Uint8Array[]
-  /** First byte behind the last whole record. */
-  readonly end: number
-}
-
-/** Whole records from the start of `bytes`, the first of which has the sequence number `first`. */
-export function decodeRecords(
-  bytes: Uint8Array,
-  first: number,
-  limit = Number.POSITIVE_INFINITY,
-): ScannedRecords {
-  const view = viewOf(bytes)
-  const payloads: Uint8Array[] = []
-  let at = 0
-  while (payloads.length < limit) {
-    const end = endOfRecord(view, at)
-    if (!(end <= bytes.length)) break
-    const payload = bytes.subarray(at + RECORD_HEADER_BYTES, end)
-    if (view.getUint32(at + 4, true) !== checksum(first + payloads.length, payload)) break
-    payloads.push(payload)
-    at = end
-  }
-  return { payloads, end: at }
-}
-
-export interface FoundRecord {
-  /** Of its first byte. */
+interface Place {
+  /** Of a record's first byte. */
   readonly offset: number
   readonly sequence: number
+}
+
+export interface SegmentRecord extends Place {
+  /** A view of the bytes that were given. */
+  readonly payload: Uint8Array
+}
+
+/** The whole records numbered below `end`. `bytes` begin with the record `first`; damaged records are skipped. */
+export function* recordsOf(bytes: Uint8Array, first: number, end: number): Generator<SegmentRecord> {
+  const view = viewOf(bytes)
+  let at: Place | null = { offset: 0, sequence: first }
+  while (at !== null && at.sequence < end) {
+    const { offset, sequence }: Place = at
+    const behind = endOfRecord(view, offset)
+    const payload = behind <= bytes.length ? bytes.subarray(offset + RECORD_HEADER_BYTES, behind) : null
+    if (payload !== null && view.getUint32(offset + 4, true) === checksum(sequence, payload)) {
+      yield { offset, sequence, payload }
+      at = { offset: behind, sequence: sequence + 1 }
+    } else at = findRecord(bytes, offset, sequence, end)
+  }
 }
 
 /** Limit of the search behind one damage: some tenths of a second. */
@@ -88,12 +81,7 @@ const MAXIMUM_SEARCHED_BYTES = 67_108_864
  * A length ends in zero bytes, which no alert has, so there are few places to try. At each, the CRC is computed backwards over the
  * payload, which leaves the CRC that the sequence number must have.
  */
-export function findRecord(
-  bytes: Uint8Array,
-  from: number,
-  sequence: number,
-  end: number,
-): FoundRecord | null {
+function findRecord(bytes: Uint8Array, from: number, sequence: number, end: number): Place | null {
   const view = viewOf(bytes)
   let left = MAXIMUM_SEARCHED_BYTES
   for (let offset = from + 1; offset + RECORD_HEADER_BYTES < bytes.length; offset++) {
@@ -258,6 +246,11 @@ export class ReaderCursor {
   }
 }
 
+/** Bytes of alerts together. */
+export function bytesOf(lines: readonly Uint8Array[]): number {
+  return lines.reduce((sum, { length }) => sum + length, 0)
+}
+
 export interface Segment {
   readonly path: string
   readonly first: number
@@ -277,6 +270,8 @@ export interface RecoveredSegments {
   readonly segments: Segment[]
   /** A number that no alert has had. */
   readonly end: number
+  /** Outputs of earlier runs, also those whose cursor is damaged. */
+  readonly outputs: ReadonlySet<string>
 }
 
 export async function recoverSegments(
@@ -290,13 +285,10 @@ export async function recoverSegments(
     .map(Number)
     .sort((a, b) => a - b)
   const segments: Segment[] = []
+  const outputs = new Set(names.flatMap((name) => /^(.+)\.place(\.damaged)?$/.exec(name)?.[1] ?? []))
   // a cursor or the end mark may be ahead of the remaining segments
   const ends = [0, await readEnd(files, folder, log), ...firsts]
-  for (const name of names) {
-    const output = /^(.+)\.place$/.exec(name)?.[1]
-    const cursor = output === undefined ? null : await readCursor(files, folder, output, log)
-    if (cursor !== null) ends.push(cursor.next)
-  }
+  for (const output of outputs) ends.push((await readCursor(files, folder, output, log))?.next ?? 0)
   for (const [i, first] of firsts.entries()) {
     const path = segmentPath(folder, first)
     const isLast = i === firsts.length - 1
@@ -315,7 +307,7 @@ export async function recoverSegments(
       )
     }
   }
-  return { segments, end: Math.max(...ends) }
+  return { segments, end: Math.max(...ends), outputs }
 }
 
 /** A finished segment: its records reach to the first of the next segment. */
@@ -362,17 +354,10 @@ async function scan(
 function lastOf(bytes: Uint8Array, first: number): { at: number; sequence: number } {
   let at = Math.min(SEGMENT_HEADER_BYTES, bytes.length)
   let sequence = first
-  for (;;) {
-    const { payloads, end } = decodeRecords(bytes.subarray(at), sequence)
-    at += end
-    sequence += payloads.length
-    const next = findRecord(bytes, at, sequence, Number.MAX_SAFE_INTEGER)
-    if (next !== null) {
-      at = next.offset
-      sequence = next.sequence
-      continue
-    }
-    const behind = endOfRecord(viewOf(bytes), at)
-    return behind <= bytes.length ? { at: behind, sequence: sequence + 1 } : { at, sequence }
+  for (const record of recordsOf(bytes.subarray(at), first, Number.MAX_SAFE_INTEGER)) {
+    at = SEGMENT_HEADER_BYTES + record.offset + RECORD_HEADER_BYTES + record.payload.length
+    sequence = record.sequence + 1
   }
+  const behind = endOfRecord(viewOf(bytes), at)
+  return behind <= bytes.length ? { at: behind, sequence: sequence + 1 } : { at, sequence }
 }

@@ -2,15 +2,14 @@
 import { fileError } from '@oddflow/program'
 import type { AlertBatch, AlertReader } from './alert-log.js'
 import {
+  bytesOf,
   cursorPath,
-  decodeRecords,
-  type FoundRecord,
-  findRecord,
   MAXIMUM_PAYLOAD_BYTES,
   MAXIMUM_READ_BYTES,
   RECORD_HEADER_BYTES,
   ReaderCursor,
   readCursor,
+  recordsOf,
   SEGMENT_HEADER_BYTES,
   type Segment,
   writeCursor,
@@ -48,32 +47,40 @@ export class Notifier {
   }
 }
 
-/** Bytes read at a time: at least the longest record. */
-const CHUNK_BYTES = RECORD_HEADER_BYTES + MAXIMUM_PAYLOAD_BYTES
+/** Of the records of one batch, with their headers; the longest record fits. */
+const BATCH_BYTES = RECORD_HEADER_BYTES + MAXIMUM_PAYLOAD_BYTES
 
 export class SpoolReader implements AlertReader {
   readonly name: string
   readonly cursor: ReaderCursor
   readonly #view: Spool
-  /** Where the record numbered cursor.next begins, if it is known. */
+  /** Where a record begins, the one numbered cursor.next after a read. */
   #position: { segment: Segment; sequence: number; offset: number } | null = null
+  #isKept: boolean
 
-  private constructor(name: string, view: Spool, cursor: ReaderCursor) {
+  private constructor(name: string, view: Spool, cursor: ReaderCursor, isKept: boolean) {
     this.name = name
     this.#view = view
     this.cursor = cursor
+    this.#isKept = isKept
   }
 
   static async open(name: string, view: Spool): Promise<SpoolReader> {
     const start = view.segments[0]?.first ?? view.end
     const kept = await readCursor(view.files, view.folder, name, view.faults)
-    const cursor = new ReaderCursor(kept?.next ?? start, kept?.dropped)
+    // a new output begins with new alerts; without any cursor, all were lost
+    const isNew = view.outputs.size > 0 && !view.outputs.has(name)
+    const cursor = new ReaderCursor(kept?.next ?? (isNew ? view.end : start), kept?.dropped)
     if (cursor.next < start) view.damaged(view.folder, cursor.next, start)
     cursor.forget(start)
-    const reader = new SpoolReader(name, view, cursor)
-    // the next start notices lost alerts by it; if the disk fails, the first commit writes it
-    if (kept === null) await reader.#keep().catch(() => undefined)
+    const reader = new SpoolReader(name, view, cursor, kept !== null)
+    await reader.keepFirst()
     return reader
+  }
+
+  /** Writes the cursor unless there is one: the next start notices lost alerts by it, and that the output is not new. */
+  async keepFirst(): Promise<void> {
+    if (!this.#isKept) await this.#keep().catch(() => undefined)
   }
 
   get dropped(): number {
@@ -88,7 +95,7 @@ export class SpoolReader implements AlertReader {
   /** None while they are on disk. */
   get memoryBytes(): number {
     const from = Math.max(this.cursor.committed, this.#view.end)
-    return this.#view.waiting(from).reduce((sum, { length }) => sum + length, 0)
+    return bytesOf(this.#view.waiting(from))
   }
 
   async read(limit: number): Promise<AlertBatch> {
@@ -127,63 +134,42 @@ export class SpoolReader implements AlertReader {
     const { files, folder } = this.#view
     try {
       await writeCursor(files, folder, this.name, { next: committed, dropped })
+      this.#isKept = true
     } catch (error) {
       throw fileError('write', cursorPath(folder, this.name), error)
     }
   }
 
-  /** The lines up to the first that differs: all of them events, or none. */
-  #beginningOf(lines: Uint8Array[], first: number): { lines: Uint8Array[]; isSound: boolean } {
-    const isSound = (line: Uint8Array, i: number): boolean => first + i >= this.#view.ownFrom || isEvent(line)
-    const begins = isSound(lines[0], 0)
-    const end = lines.findIndex((line, i) => isSound(line, i) !== begins)
-    return { lines: end < 0 ? lines : lines.slice(0, end), isSound: begins }
-  }
-
   /** Alerts from cursor.next, which is moved past damaged ones; empty if none can be read. */
   async #readFrom(segment: Segment, limit: number): Promise<Uint8Array[]> {
     const { cursor } = this
-    let at = this.#position
-    if (at === null || at.segment !== segment || at.sequence > cursor.next) {
-      at = { segment, sequence: segment.first, offset: SEGMENT_HEADER_BYTES }
-    }
-    const file = await this.#view.files.open(segment.path, 'read').catch(() => null)
+    const view = this.#view
+    const kept = this.#position
+    const from =
+      kept !== null && kept.segment === segment && kept.sequence <= cursor.next
+        ? kept
+        : { segment, sequence: segment.first, offset: SEGMENT_HEADER_BYTES }
+    const file = await view.files.open(segment.path, 'read').catch(() => null)
     if (file === null) return []
-    try {
-      while (at.sequence < segment.end) {
-        const wanted = cursor.next
-        const count = at.sequence < wanted ? wanted - at.sequence : Math.min(limit, segment.end - at.sequence)
-        const { payloads, end } = decodeRecords(await file.read(at.offset, CHUNK_BYTES), at.sequence, count)
-        const isWanted: boolean = at.sequence === wanted
-        if (payloads.length > 0) {
-          // alerts before the wanted one are skipped unread
-          const { lines, isSound } = this.#beginningOf(payloads, isWanted ? wanted : Number.POSITIVE_INFINITY)
-          const isAll = lines.length === payloads.length
-          const bytes = isAll ? end : lines.reduce((sum, { length }) => sum + RECORD_HEADER_BYTES + length, 0)
-          at = { segment, sequence: at.sequence + lines.length, offset: at.offset + bytes }
-          this.#position = at
-          if (isWanted && isSound) return lines.map((line) => line.slice())
-          if (!isSound) {
-            this.#view.damaged(segment.path, wanted, at.sequence)
-            cursor.forget(at.sequence)
-          }
-          continue
-        }
-        const next: FoundRecord | null = findRecord(
-          await file.read(0, Math.min(segment.bytes, MAXIMUM_READ_BYTES)),
-          at.offset,
-          at.sequence,
-          segment.end,
-        )
-        if (next === null) return []
-        if (cursor.next < next.sequence) this.#view.damaged(segment.path, cursor.next, next.sequence)
-        cursor.forget(next.sequence)
-        at = { segment, ...next }
+    const length = Math.max(0, Math.min(segment.bytes - from.offset, MAXIMUM_READ_BYTES))
+    const bytes = await file.read(from.offset, length).finally(() => file.close())
+    const lines: Uint8Array[] = []
+    let batchBytes = 0
+    for (const { sequence, offset, payload } of recordsOf(bytes, from.sequence, segment.end)) {
+      // alerts before the wanted one are skipped unread, and forged ones with the damaged ones
+      if (sequence < cursor.next || !(sequence >= view.ownFrom || isEvent(payload))) continue
+      if (lines.length === 0 && sequence > cursor.next) {
+        view.damaged(segment.path, cursor.next, sequence)
+        cursor.forget(sequence)
       }
-      return []
-    } finally {
-      await file.close()
+      const recordBytes = RECORD_HEADER_BYTES + payload.length
+      const isNext = sequence === cursor.next + lines.length
+      if (!isNext || lines.length === limit || batchBytes + recordBytes > BATCH_BYTES) break
+      lines.push(payload.slice())
+      batchBytes += recordBytes
+      this.#position = { segment, sequence: sequence + 1, offset: from.offset + offset + recordBytes }
     }
+    return lines
   }
 }
 

@@ -63,63 +63,52 @@ type Refusals = ReturnType<typeof createRefusals>
  * The spool's only writer. After a failed write or flush the disk may hold anything behind the last acknowledged record, so that
  * segment is never written to again: the batch goes to a new one.
  */
-class SegmentWriter {
-  readonly #files: FileSystem
-  readonly #folder: string
-  readonly #segmentBytes: number
-  #open: { file: OpenFile; segment: Segment } | null = null
-
-  constructor(files: FileSystem, folder: string, segmentBytes: number) {
-    this.#files = files
-    this.#folder = folder
-    this.#segmentBytes = segmentBytes
-  }
-
-  /** Resolves to the segment that holds the payloads, a new one or the one before; they survive from then on. */
-  async write(first: number, payloads: readonly Uint8Array[]): Promise<Segment> {
-    const bytes = encodeRecords(first, payloads)
-    const current = this.#open
-    const isFull = current !== null && current.segment.bytes >= this.#segmentBytes
-    // no reader sees writes to a file that was removed or moved
-    const isGap = current !== null && current.segment.end !== first
-    if (isFull || isGap || (await current?.file.isAt(current.segment.path)) === false) await this.close()
-    const target = this.#open ?? (await this.#begin(first))
-    try {
-      await target.file.write(bytes, target.segment.bytes)
-      await target.file.sync()
-    } catch (error) {
-      // the next start would take whole records of this batch for acknowledged ones
-      await target.file.truncate(target.segment.bytes).catch(() => undefined)
-      await this.close()
-      throw error
-    }
-    target.segment.bytes += bytes.length
-    target.segment.end = first + payloads.length
-    return target.segment
-  }
-
-  async close(): Promise<void> {
-    const current = this.#open
-    this.#open = null
+function createSegmentWriter(files: FileSystem, folder: string, segmentBytes: number) {
+  let open: { file: OpenFile; segment: Segment } | null = null
+  const close = async (): Promise<void> => {
+    const current = open
+    open = null
     await current?.file.close().catch(() => undefined)
   }
-
-  async #begin(first: number): Promise<{ file: OpenFile; segment: Segment }> {
-    const path = segmentPath(this.#folder, first)
-    await this.#files.makeFolder(this.#folder)
+  const begin = async (first: number) => {
+    const path = segmentPath(folder, first)
+    await files.makeFolder(folder)
     // a file of that name is from a failed start, and has no acknowledged alert
-    await this.#files.remove(path).catch(() => undefined)
-    const file = await this.#files.open(path, 'create')
-    try {
-      await file.write(encodeSegmentHeader(first), 0)
-      await file.sync()
-      await this.#files.syncFolder(this.#folder)
-    } catch (error) {
-      await file.close().catch(() => undefined)
-      throw error
-    }
-    this.#open = { file, segment: { path, first, end: first, bytes: SEGMENT_HEADER_BYTES } }
-    return this.#open
+    await files.remove(path).catch(() => undefined)
+    const file = await files.open(path, 'create')
+    open = { file, segment: { path, first, end: first, bytes: SEGMENT_HEADER_BYTES } }
+    await file.write(encodeSegmentHeader(first), 0)
+    await file.sync()
+    await files.syncFolder(folder)
+    return open
+  }
+  return {
+    /** Resolves to the segment that holds the payloads, a new one or the one before; they survive from then on. */
+    async write(first: number, payloads: readonly Uint8Array[]): Promise<Segment> {
+      const isFull = open !== null && open.segment.bytes >= segmentBytes
+      // no reader sees writes to a file that was removed or moved
+      const isGap = open !== null && open.segment.end !== first
+      if (isFull || isGap || (await open?.file.isAt(open.segment.path)) === false) await close()
+      try {
+        const { file, segment } = open ?? (await begin(first))
+        const bytes = encodeRecords(first, payloads)
+        try {
+          await file.write(bytes, segment.bytes)
+          await file.sync()
+        } catch (error) {
+          // the next start would take whole records of this batch for acknowledged ones
+          await file.truncate(segment.bytes).catch(() => undefined)
+          throw error
+        }
+        segment.bytes += bytes.length
+        segment.end = first + payloads.length
+        return segment
+      } catch (error) {
+        await close()
+        throw error
+      }
+    },
+    close,
   }
 }
 
@@ -170,10 +159,12 @@ export class Spool implements AlertLog {
   readonly segments: Segment[]
   /** Alerts before this number are of an earlier run: any program that may write to the folder can have made them. */
   readonly ownFrom: number
+  /** Outputs of earlier runs. */
+  readonly outputs: ReadonlySet<string>
   /** Sequence number behind the last acknowledged alert. */
   end: number
   readonly #options: SpoolOptions
-  readonly #writer: SegmentWriter
+  readonly #writer: ReturnType<typeof createSegmentWriter>
   readonly #refusals: Refusals
   readonly #readers: SpoolReader[] = []
   readonly #closing = new AbortController()
@@ -183,7 +174,7 @@ export class Spool implements AlertLog {
   #turn: Promise<void> | null = null
   #isDropping = false
 
-  constructor(options: SpoolOptions, folder: string, { segments, end }: RecoveredSegments) {
+  constructor(options: SpoolOptions, folder: string, { segments, end, outputs }: RecoveredSegments) {
     this.#options = options
     this.files = options.files
     this.folder = folder
@@ -191,8 +182,9 @@ export class Spool implements AlertLog {
     this.segments = segments
     this.ownFrom = end
     this.end = end
+    this.outputs = outputs
     const segmentBytes = Math.min(MAXIMUM_SEGMENT_BYTES, Math.floor(options.maximumBytes / 8))
-    this.#writer = new SegmentWriter(options.files, folder, segmentBytes)
+    this.#writer = createSegmentWriter(options.files, folder, segmentBytes)
     this.#refusals = createRefusals(options.folder, options.clock.monotonicMillis, options.log)
   }
 
@@ -283,6 +275,7 @@ export class Spool implements AlertLog {
   async #writeSome(): Promise<void> {
     const batch = this.#pending.slice(0, turnLength(this.#pending))
     const first = this.end
+    for (const reader of this.#readers) await reader.keepFirst()
     const segment = await this.#writer.write(first, batch)
     if (!this.segments.includes(segment)) this.segments.push(segment)
     // memory may have dropped some meanwhile

@@ -116,6 +116,36 @@ describe('a sound disk', () => {
     await log.close()
   })
 
+  it('gives a new output what is new, and one that it knows everything since it stopped', async () => {
+    const folder = newFolder()
+    const faults = noFaults()
+    const first = await open(folder, faultyFiles(faults))
+    await first.log.reader('eve')
+    // the cursor of the second cannot be written at once
+    const failing = faults.steps + 1
+    faults.fails = (step) => step === failing
+    await first.log.reader('mqtt')
+    expect(readdirSync(join(folder, 'spool'))).toEqual(['eve.place'])
+    first.append('old')
+    await acknowledgedAll(first.log, never)
+    await first.log.close()
+    writeFileSync(join(folder, 'spool', 'eve.place'), 'damaged')
+    for (const restart of [1, 2]) {
+      const { log, append } = await open(folder)
+      const readers: AlertReader[] = []
+      for (const name of ['eve', 'mqtt', 'mail']) readers.push(await log.reader(name))
+      append(`new ${restart}`)
+      await acknowledgedAll(log, never)
+      if (restart === 2) {
+        const got = await Promise.all(readers.map((each) => readAll(each)))
+        const all = ['old', 'new 1', 'new 2']
+        expect(got).toEqual([all, all, all.slice(1)])
+        expect(readers.map(({ dropped }) => dropped)).toEqual([0, 0, 0])
+      }
+      await log.close()
+    }
+  })
+
   it('removes what every output has, and keeps within its bytes with an exact count of what was lost', async () => {
     const folder = newFolder()
     const maximumBytes = 64 * 1024
