@@ -5,9 +5,10 @@
  */
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
+import { readFile, stat, statfs } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { hostname, totalmem } from 'node:os'
+import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { LiveCaptureError, openLive } from '@oddflow/capture/node'
 import { OddFlowError } from '@oddflow/core'
@@ -55,17 +56,25 @@ function messageOf(error: unknown): string {
   return String(error)
 }
 
-export function outputFinding(output: OutputSettings): Finding {
+/** What `work` finds; missing with its error. @param place - before the error. */
+async function checked(what: string, work: () => Finding | Promise<Finding>, place = ''): Promise<Finding> {
   try {
-    checkOutput(output)
+    return await work()
   } catch (error) {
-    return missing('output', `${output.name}: ${messageOf(error)}`)
+    return missing(what, `${place}${messageOf(error)}`)
   }
-  return ok('output', `${output.name}: to ${targetOf(output)}, not tried (--try sends a test incident)`)
+}
+
+function outputFinding(output: OutputSettings): Promise<Finding> {
+  const work = (): Finding => {
+    checkOutput(output)
+    return ok('output', `${output.name}: to ${targetOf(output)}, not tried (--try sends a test incident)`)
+  }
+  return checked('output', work, `${output.name}: `)
 }
 
 /** Listens for a moment. An address in use is no fault: a running agent has it. */
-export function listenFinding({ host, port }: ListenSettings): Promise<Finding> {
+function listenFinding({ host, port }: ListenSettings): Promise<Finding> {
   const server = createServer()
   return new Promise((resolve) => {
     server.once('error', ({ code, message }: NodeJS.ErrnoException) => {
@@ -104,25 +113,24 @@ type DoctorOptions = RunOptions & { readonly format: 'text' | 'json'; readonly t
 
 export async function doctor(options: DoctorOptions): Promise<void> {
   const settings = await readSettings(options)
-  const findings = [nodeVersion(), memory(settings)]
-  findings.push(model(settings))
-  findings.push(...budget(settings))
-  if (settings.input.kind === 'live') {
-    findings.push(await recorder(), await networkInterface(settings.input.interface))
-    findings.push(await recording(settings.input.interface, settings.input.filter, settings.state))
-  } else if (settings.input.path !== '-') findings.push(await readable(settings.input.path))
-  findings.push(await writable('alerts', settings.eve, checkFileWritable))
-  if (settings.state !== null) {
-    findings.push(await writable('state', settings.state, checkFolderWritable))
-    findings.push(...(await damage(settings.state)))
+  const { input, eve, state, evidence, outputs, listen } = settings
+  const findings = [nodeVersion(), memory(settings), await checked('model', () => model(settings))]
+  findings.push(...(await budget(settings)))
+  if (input.kind === 'live') {
+    findings.push(await recorder(), await networkInterface(input.interface))
+    findings.push(await recording(input.interface, input.filter, state))
+  } else if (input.path !== '-') findings.push(await checked('capture', () => readable(input.path)))
+  findings.push(await writable('alerts', eve, checkFileWritable))
+  if (state !== null) {
+    findings.push(await writable('state', state, checkFolderWritable), ...(await damage(state)))
   } else findings.push(note('state', 'no --state: undelivered alerts are lost when the process ends'))
-  if (settings.evidence !== null)
-    findings.push(await writable('evidence', settings.evidence.directory, checkFolderWritable))
-  if (options.try !== true) findings.push(...settings.outputs.map(outputFinding))
-  else findings.push(...(await tryOutputs(settings, createSystemClock(1), standardErrorLog)))
-  if (settings.listen !== null) findings.push(await listenFinding(settings.listen))
+  if (evidence !== null) findings.push(await writable('evidence', evidence.directory, checkFolderWritable))
+  if (options.try === true)
+    findings.push(...(await tryOutputs(settings, createSystemClock(1), standardErrorLog)))
+  else findings.push(...(await Promise.all(outputs.map(outputFinding))))
+  if (listen !== null) findings.push(await listenFinding(listen))
   findings.push(...userFindings(settings))
-  for (const detail of exposures(settings)) findings.push(note('exposed', detail))
+  findings.push(...exposures(settings).map((detail) => note('exposed', detail)))
   for (const finding of findings) {
     process.stdout.write(options.format === 'json' ? `${jsonLine(finding)}\n` : `${textLine(finding)}\n`)
   }
@@ -170,38 +178,34 @@ function memory({ memoryLimitBytes }: Settings): Finding {
 }
 
 function model(settings: Settings): Finding {
-  try {
-    const { base, contract } = readModels(settings)
-    const made = settings.models === null ? '' : `; models per ${settings.models.per} are made here`
-    const given =
-      base === null
-        ? `no model given, ${contract.featureSet} of D = ${contract.dimension}`
-        : `${settings.model}: ${base.saved.detector.kind}, ${contract.featureSet}, ${base.sizeBytes} bytes`
-    return ok('model', `${given}${made}`)
-  } catch (error) {
-    return missing('model', messageOf(error))
-  }
+  const { base, contract } = readModels(settings)
+  const made = settings.models === null ? '' : `; models per ${settings.models.per} are made here`
+  const given =
+    base === null
+      ? `no model given, ${contract.featureSet} of D = ${contract.dimension}`
+      : `${settings.model}: ${base.saved.detector.kind}, ${contract.featureSet}, ${base.sizeBytes} bytes`
+  return ok('model', `${given}${made}`)
 }
 
-function budget({ budget: wanted, model: path, state }: Settings): Finding[] {
+async function budget({ budget: wanted, model: path, state }: Settings): Promise<Finding[]> {
   if (wanted === null || path === null) return []
-  if (wanted.calibration === null) {
+  const file = wanted.calibration
+  if (file === null) {
     const kept = state === null ? 'again at each start, because there is no --state' : 'once'
     const detail = `the agent calibrates itself for ${wanted.calibrateHours} hours, ${kept}`
-    return [state === null ? note('budget', detail) : ok('budget', detail)]
+    return [(state === null ? note : ok)('budget', detail)]
   }
-  try {
+  const work = (): Finding => {
     const { sha256 } = readModelFile(path, { onlyRegular: true })
-    const calibration = readCalibrationFile(wanted.calibration, sha256.slice(0, 16))
+    const calibration = readCalibrationFile(file, sha256.slice(0, 16))
     const { thresholds, refusal } = budgetThresholds(wanted, calibration)
     const detail =
       thresholds === null
         ? `${refusal.reason}; ${refusal.rowsNeeded} flows are needed`
         : `${calibration.scores.count} flows, ${thresholds.strictest.method}`
-    return [(thresholds === null ? missing : ok)('budget', `${wanted.calibration}: ${detail}`)]
-  } catch (error) {
-    return [missing('budget', messageOf(error))]
+    return (thresholds === null ? missing : ok)('budget', `${file}: ${detail}`)
   }
+  return [await checked('budget', work)]
 }
 
 async function recorder(): Promise<Finding> {
@@ -251,19 +255,26 @@ async function recording(name: string, filter: string | null, state: string | nu
 }
 
 async function readable(path: string): Promise<Finding> {
-  const found = await stat(path).catch((error: unknown) => messageOf(error))
-  return typeof found === 'string' ? missing('capture', found) : ok('capture', `${path}: ${found.size} bytes`)
+  return ok('capture', `${path}: ${(await stat(path)).size} bytes`)
 }
 
-async function writable(
-  what: string,
-  path: string,
-  check: (path: string) => Promise<void>,
-): Promise<Finding> {
-  return check(path).then(
-    () => ok(what, `${path} can be written`),
-    (error: unknown) => missing(what, messageOf(error)),
-  )
+function writable(what: string, path: string, check: (path: string) => Promise<void>): Promise<Finding> {
+  return checked(what, async () => {
+    await check(path)
+    const lack = await lackOf(path)
+    return lack === null
+      ? ok(what, `${path} can be written`)
+      : missing(what, `${path}: no free ${lack} on its disk; remove files there, or choose another place`)
+  })
+}
+
+/** What the disk of a path has none of, for other users than root; null if there is some, or the system does not say. */
+async function lackOf(path: string): Promise<'blocks' | 'inodes' | null> {
+  const disk = await statfs(path).catch(() => null)
+  if (disk === null) return dirname(path) === path ? null : lackOf(dirname(path))
+  if (disk.blocks > 0 && disk.bavail === 0) return 'blocks'
+  // some file systems have no number of inodes
+  return disk.files > 0 && disk.ffree === 0 ? 'inodes' : null
 }
 
 const PATIENCE_MILLIS = 15_000
@@ -276,27 +287,28 @@ export function tryOutputs(
 ): Promise<Finding[]> {
   const line = testIncident(clock.wallMicros())
   return Promise.all(
-    outputs.map(async (settings): Promise<Finding> => {
-      const open = createOutput(settings, {
-        version: VERSION,
-        hostname: hostname(),
-        alertFile: eve,
-        clock,
-        log,
-        isTrial: true,
-      })
-      return tryOutput(settings, await open.catch((error: Error) => error), line)
-    }),
+    outputs.map((settings) =>
+      checked(
+        'output',
+        async () => {
+          const output = await createOutput(settings, {
+            version: VERSION,
+            hostname: hostname(),
+            alertFile: eve,
+            clock,
+            log,
+            isTrial: true,
+          })
+          return tryOutput(settings, output, line)
+        },
+        `${settings.name}: `,
+      ),
+    ),
   )
 }
 
-async function tryOutput(
-  settings: OutputSettings,
-  output: Output | Error,
-  line: Uint8Array,
-): Promise<Finding> {
+async function tryOutput(settings: OutputSettings, output: Output, line: Uint8Array): Promise<Finding> {
   const { name } = settings
-  if (output instanceof Error) return missing('output', `${name}: ${output.message}`)
   try {
     const answer = await output.deliver({ first: 0, lines: [line] }, AbortSignal.timeout(PATIENCE_MILLIS))
     return ok('output', `${name}: ${targetOf(settings)}: ${answer}`)

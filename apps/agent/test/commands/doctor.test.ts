@@ -6,6 +6,16 @@ import { doctor } from '../../src/commands/doctor.js'
 import { openControlSocket } from '../../src/devices/control-socket.js'
 import { temporaryFolder } from '../support/folder.js'
 
+/** What the disk of the state folder has free. */
+const disk = vi.hoisted(() => ({ bavail: 9, ffree: 9 }))
+vi.mock('node:fs/promises', async (original) => ({
+  ...(await original<typeof import('node:fs/promises')>()),
+  statfs: async (path: string) => {
+    if (path.endsWith('state')) throw new Error('is not there yet')
+    return { blocks: 9, files: 9, ...disk }
+  },
+}))
+
 afterEach(() => {
   vi.restoreAllMocks()
   vi.unstubAllEnvs()
@@ -60,4 +70,25 @@ it('an alert file that is a folder cannot be written, and the check changes noth
   expect(said).toMatch(/^missing {2}alerts {5}.*eve\.json: cannot write it: is a directory; name a file$/m)
   expect(said).toMatch(/^ok {7}state {6}.*new\/state can be written$/m)
   expect(readdirSync(folder).sort()).toEqual(['a.pcap', 'agent.yaml', 'eve.json'])
+})
+
+it.each([
+  [{ bavail: 0, ffree: 9 }, 'blocks'],
+  [{ bavail: 9, ffree: 0 }, 'inodes'],
+])('a disk with %j can take no file', async (free, lack) => {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'a.pcap'), '')
+  const config = join(folder, 'agent.yaml')
+  writeFileSync(config, 'read: a.pcap\nmodels: { per: device }\neve: eve.json\nstate: new/state\n')
+  let said = ''
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    said += text
+    return true
+  })
+  Object.assign(disk, free)
+  await doctor({ config, format: 'text', fold: true })
+  Object.assign(disk, { bavail: 9, ffree: 9 })
+  for (const what of ['alerts', 'state'])
+    expect(said).toMatch(new RegExp(`^missing {2}${what} .*: no free ${lack} on its disk; remove files`, 'm'))
+  expect(process.exitCode).toBe(1)
 })
