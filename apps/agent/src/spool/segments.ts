@@ -52,7 +52,7 @@ interface Place {
   readonly sequence: number
 }
 
-export interface SegmentRecord extends Place {
+interface SegmentRecord extends Place {
   /** A view of the bytes that were given. */
   readonly payload: Uint8Array
 }
