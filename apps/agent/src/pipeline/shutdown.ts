@@ -44,7 +44,10 @@ export async function withinMillis<T>(
   const onStop = (): void => limit.abort()
   if (stop?.aborted) onStop()
   else stop?.addEventListener('abort', onStop, { once: true })
-  void clock.sleep(millis, done.signal).then(() => limit.abort())
+  void clock.sleep(millis, done.signal).then(() => {
+    // a sleep that is ended early resolves a little later, when other work may listen
+    if (!done.signal.aborted) limit.abort()
+  })
   try {
     return await work(limit.signal)
   } finally {
