@@ -23,6 +23,8 @@ const SECOND = 1_000_000
 const HOUR = 3600 * SECOND
 const base = 1_700_000_000 * SECOND
 
+type Changes = Parameters<typeof sampleAlert>[0]
+
 interface Reported {
   readonly change: IncidentChange
   readonly incident: Incident
@@ -50,7 +52,7 @@ function gathering(
     }),
     onChange: (incident, change) => reported.push({ change, incident: structuredClone(incident) }),
   })
-  const note = (seconds: number, changes: Parameters<typeof sampleAlert>[0] = {}): string | null => {
+  const note = (seconds: number, changes: Changes = {}): string | null => {
     const atMicros = base + seconds * SECOND
     return book.note(sampleAlert({ atMicros, id: `alert ${seconds}`, ...changes }), atMicros)
   }
@@ -58,7 +60,7 @@ function gathering(
   return { book, note, reported, changes, rows, muted, unlearned }
 }
 
-const fact = (rule: Alert['rule'], text: string, more: Partial<Alert> = {}): Partial<Alert> => ({
+const fact = (rule: Alert['rule'], text: string, more: Changes = {}): Changes => ({
   rule,
   fact: text,
   score: null,
@@ -115,7 +117,7 @@ describe('evidence', () => {
       destination: '192.0.2.10',
       destinationPort: 1883,
     })
-    const scenes: ((i: number) => Parameters<typeof sampleAlert>[0])[] = [
+    const scenes: ((i: number) => Changes)[] = [
       // a client that is refused for minutes, connects again and again, or logs by UDP
       () => ({ responderBytes: 60, responderPackets: 1 }),
       () => ({}),
