@@ -6,7 +6,7 @@
  */
 import { compileFilter, describeDamage, packetCheckWarnings } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
-import { ArgumentError, DataError } from '@oddflow/core'
+import { DataError } from '@oddflow/core'
 import type { BudgetThreshold, Threshold } from '@oddflow/detectors'
 import {
   checkWritable,
@@ -18,7 +18,6 @@ import {
   parseNetwork,
   printable,
   readModelFile,
-  UsageError,
 } from '@oddflow/program'
 import {
   type Calibration,
@@ -28,6 +27,7 @@ import {
   writeCalibrationFile,
 } from '../budget/calibration.js'
 import { budgetThresholds, ownThresholds, refusalText, type Thresholds } from '../budget/thresholds.js'
+import { inFlag } from '../config/settings-from.js'
 import { createModelDecider } from '../pipeline/counters.js'
 import { BATCH_FRAMES, createWatcher } from '../pipeline/watcher.js'
 
@@ -44,11 +44,11 @@ export interface CalibrateOptions {
 const FLOW_BYTES = 64 * 1_048_576
 
 export async function calibrate(captures: readonly string[], options: CalibrateOptions): Promise<void> {
-  const networks = usage('--local-network', () =>
+  const networks = inFlag('--local-network', () =>
     (options.localNetwork ?? PRIVATE_NETWORKS).map((text) => parseNetwork(text)),
   )
   const { filter: words } = options
-  const filter = words === undefined ? null : usage('--filter', () => compileFilter(words))
+  const filter = words === undefined ? null : inFlag('--filter', () => compileFilter(words))
   checkWritable(options.output, [options.model, ...captures])
   const { saved, sha256 } = readModelFile(options.model)
   const calibrator = createCalibrator(sha256.slice(0, 16))
@@ -167,12 +167,4 @@ function textOf(findings: ReturnType<typeof describe>): string {
     }),
   ]
   return lines.map((line) => `${printable(line)}\n`).join('')
-}
-
-function usage<T>(flag: string, work: () => T): T {
-  try {
-    return work()
-  } catch (error) {
-    throw error instanceof ArgumentError ? new UsageError(`${flag}: ${error.detail}`) : error
-  }
 }

@@ -3,7 +3,7 @@
  * folder. An error in the file has line and column, an error on the command line the flag's name.
  */
 import { dirname, isAbsolute, join } from 'node:path'
-import { compileFilter } from '@oddflow/capture'
+import { compileFilter, type PacketFilter } from '@oddflow/capture'
 import { ArgumentError, featureDimension } from '@oddflow/core'
 import { type Network, parseBytes, parseNetwork, UsageError } from '@oddflow/program'
 import { parse } from 'valibot'
@@ -215,32 +215,36 @@ export function interfaceText(name: string): string {
   return `expected the name of an interface, at most 15 bytes without spaces, found ${JSON.stringify(name.slice(0, 40))}`
 }
 
+/** Runs a check of a flag's value; begins its ArgumentError with the flag. */
+export function inFlag<T>(flag: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw error instanceof ArgumentError ? new UsageError(`${flag}: ${error.detail}`) : error
+  }
+}
+
 /** A recording or an interface, and its filter. */
 function inputFrom({ options, config, inFolder, located, refuse }: ConfigContext): InputSettings {
   const onLine = options.read !== undefined || options.interface !== undefined
   const read = onLine ? options.read : inFolder(config.read)
   const name = onLine ? options.interface : config.interface
+  const fail = (message: string): never => {
+    if (onLine) throw new UsageError(`--interface: ${message}`)
+    return refuse(['interface'], message)
+  }
   if (read !== undefined && name !== undefined) {
     if (onLine) throw new UsageError('--read and --interface: give only one of them')
-    refuse(['interface'], 'read is given too; remove one of them')
+    fail('read is given too; remove one of them')
   }
-  const filter = options.filter ?? config.filter
-  if (name !== undefined) {
-    if (!isInterfaceName(name)) {
-      if (onLine) throw new UsageError(`--interface: ${interfaceText(name)}`)
-      refuse(['interface'], interfaceText(name))
-    }
-    return { kind: 'live', interface: name, filter: filter ?? null }
-  }
+  const filter = options.filter ?? config.filter ?? null
+  if (name !== undefined)
+    return isInterfaceName(name) ? { kind: 'live', interface: name, filter } : fail(interfaceText(name))
   const path = required(read, 'read', 'a capture file, or - for standard input; or --interface an interface')
-  if (filter === undefined) return { kind: 'recorded', path, filter: null }
-  if (options.filter === undefined)
-    return { kind: 'recorded', path, filter: located(['filter'], () => compileFilter(filter)) }
-  try {
-    return { kind: 'recorded', path, filter: compileFilter(filter) }
-  } catch (error) {
-    throw error instanceof ArgumentError ? new UsageError(`--filter: ${error.detail}`) : error
-  }
+  if (filter === null) return { kind: 'recorded', path, filter }
+  const compile = (): PacketFilter => compileFilter(filter)
+  const compiled = options.filter === undefined ? located(['filter'], compile) : inFlag('--filter', compile)
+  return { kind: 'recorded', path, filter: compiled }
 }
 
 function modelKeyFrom(

@@ -9,7 +9,7 @@ import { DEFAULT_SUMMARY_TIMEOUTS } from '@oddflow/flows'
 import { type Network, PRIVATE_NETWORKS } from '@oddflow/program'
 import * as v from 'valibot'
 import { SuppressionSchema } from '../alerts/suppress.js'
-import { choice, flag, number, path, text, whole } from '../outputs/output.js'
+import { choice, flag, number, optional, path, text, whole } from '../outputs/output.js'
 import { OutputSchema, type OutputSettings } from '../outputs/registry.js'
 
 const bytes = (what: string) =>
@@ -20,267 +20,213 @@ const ownerName = v.pipe(
   v.regex(/^[0-9a-z][0-9a-z:.-]{0,63}$/, 'at most 64 lowercase letters, digits, colons, dots and hyphens'),
 )
 
-export const ModelsSchema = v.strictObject({
-  per: v.optional(
-    choice(
-      ['device', 'group', 'all'],
-      'Make one model for each device (default), one for each group, or one for all devices.',
-    ),
-    'device',
-  ),
-  groups: v.optional(
-    v.pipe(
-      v.record(ownerName, v.pipe(v.array(text('A MAC address, or an address.')), v.maxLength(4096))),
-      v.description(
-        'For per: group, the devices of each named group. All other devices form the group "other".',
+export const ModelsSchema = v.strictObject(
+  optional(
+    {
+      per: choice(
+        ['device', 'group', 'all'],
+        'Make one model for each device (default), one for each group, or one for all devices.',
       ),
-    ),
-  ),
-  files: v.optional(
-    v.pipe(
-      v.record(ownerName, path('A model that oddflow train wrote.')),
-      v.description('Models that were trained elsewhere. The key is a MAC address, a group, or all.'),
-    ),
-    {},
-  ),
-  features: v.optional(
-    v.strictObject({
-      set: v.optional(
-        choice(
-          ['iat-size', 'flow-summary'],
-          'What a row describes: the whole flow (flow-summary, the default) or its first packets (iat-size). With learning.online, iat-size is the default and the only choice.',
+      groups: v.pipe(
+        v.record(ownerName, v.pipe(v.array(text('A MAC address, or an address.')), v.maxLength(4096))),
+        v.description(
+          'For per: group, the devices of each named group. All other devices form the group "other".',
         ),
       ),
-      packetsPerFlow: v.optional(
-        whole(
-          2,
-          500,
-          'Number of packets p that a row of iat-size describes (10); D = 2p − 1. Not allowed with a model from elsewhere.',
-        ),
+      files: v.pipe(
+        v.record(ownerName, path('A model that oddflow train wrote.')),
+        v.description('Models that were trained elsewhere. The key is a MAC address, a group, or all.'),
       ),
-      cutSeconds: v.optional(
-        number(
-          0.000_001,
-          86_400,
-          'Cut flows into pieces of this many seconds, and judge each piece at the cut at the latest (300; iat-size: 60).',
-        ),
+      features: v.strictObject(
+        optional({
+          set: choice(
+            ['iat-size', 'flow-summary'],
+            'What a row describes: the whole flow (flow-summary, the default) or its first packets (iat-size). With learning.online, iat-size is the default and the only choice.',
+          ),
+          packetsPerFlow: whole(
+            2,
+            500,
+            'Number of packets p that a row of iat-size describes (10); D = 2p − 1. Not allowed with a model from elsewhere.',
+          ),
+          cutSeconds: number(
+            0.000_001,
+            86_400,
+            'Cut flows into pieces of this many seconds, and judge each piece at the cut at the latest (300; iat-size: 60).',
+          ),
+          idleSeconds: number(
+            0.001,
+            86_400,
+            'End a flow after this many seconds without a packet, and judge it then at the latest (300; iat-size: 60).',
+          ),
+        }),
       ),
-      idleSeconds: v.optional(
-        number(
-          0.001,
-          86_400,
-          'End a flow after this many seconds without a packet, and judge it then at the latest (300; iat-size: 60).',
-        ),
+      rowsPerDevice: whole(
+        20,
+        100_000,
+        'Maximum number of rows of a device kept for training, sampled from all its rows (1000).',
       ),
-    }),
+      memory: bytes('Memory for the training rows of all devices that learn at the same time, such as 4M.'),
+      trainWithinSeconds: whole(1, 3600, 'Stop a training that takes longer (60).'),
+      maximum: whole(1, 4096, 'Maximum number of models in memory (64).'),
+    },
+    { per: 'device', files: {}, rowsPerDevice: 1000, memory: '4M', trainWithinSeconds: 60, maximum: 64 },
   ),
-  rowsPerDevice: v.optional(
-    whole(
-      20,
-      100_000,
-      'Maximum number of rows of a device kept for training, sampled from all its rows (1000).',
-    ),
-    1000,
-  ),
-  memory: v.optional(
-    bytes('Memory for the training rows of all devices that learn at the same time, such as 4M.'),
-    '4M',
-  ),
-  trainWithinSeconds: v.optional(whole(1, 3600, 'Stop a training that takes longer (60).'), 60),
-  maximum: v.optional(whole(1, 4096, 'Maximum number of models in memory (64).'), 64),
-})
+)
 
-export const DevicesSchema = v.strictObject({
-  learnHours: v.optional(
-    number(0, 8760, 'Hours from the first flow of a device until it can be ready (24).'),
-    24,
-  ),
-  judgeHours: v.optional(
-    number(0, 8760, 'Hours after which a device is ready even with few flows (48). At least learnHours.'),
-    48,
-  ),
-  learnFlows: v.optional(
-    whole(1, 1e9, 'Number of judged flows of a device before it can be ready (100).'),
-    100,
-  ),
-  stableShare: v.optional(
-    number(0, 1, 'A device can be ready if at most this share of its recent flows is novel (0.05).'),
-    0.05,
-  ),
-  approve: v.optional(
-    choice(
-      ['manual', 'auto'],
-      'Watch a ready device only after a person approves it (manual, the default), or at once (auto).',
-    ),
-    'manual',
-  ),
-  maximum: v.optional(whole(1, 65_536, 'Maximum number of devices to keep (4096).'), 4096),
-  floodPerMinute: v.optional(
-    whole(1, 65_536, 'Report more new devices per minute than this as one alert (16).'),
-    16,
-  ),
-  inventoryMinutes: v.optional(
-    whole(
-      0,
-      10_080,
-      'Minutes after the start with an empty device table in which new devices are not reported (60).',
-    ),
-    60,
-  ),
-  vendors: v.optional(
-    v.union([
-      v.literal(false),
-      path(
-        'A registry of MAC prefixes for the names of vendors: IEEE oui.txt, Wireshark manuf or nmap-mac-prefixes. By default the agent looks where the packages install them. false: no vendor names.',
+export const DevicesSchema = v.strictObject(
+  optional(
+    {
+      learnHours: number(0, 8760, 'Hours from the first flow of a device until it can be ready (24).'),
+      judgeHours: number(
+        0,
+        8760,
+        'Hours after which a device is ready even with few flows (48). At least learnHours.',
       ),
-    ]),
+      learnFlows: whole(1, 1e9, 'Number of judged flows of a device before it can be ready (100).'),
+      stableShare: number(
+        0,
+        1,
+        'A device can be ready if at most this share of its recent flows is novel (0.05).',
+      ),
+      approve: choice(
+        ['manual', 'auto'],
+        'Watch a ready device only after a person approves it (manual, the default), or at once (auto).',
+      ),
+      maximum: whole(1, 65_536, 'Maximum number of devices to keep (4096).'),
+      floodPerMinute: whole(1, 65_536, 'Report more new devices per minute than this as one alert (16).'),
+      inventoryMinutes: whole(
+        0,
+        10_080,
+        'Minutes after the start with an empty device table in which new devices are not reported (60).',
+      ),
+      vendors: v.union([
+        v.literal(false),
+        path(
+          'A registry of MAC prefixes for the names of vendors: IEEE oui.txt, Wireshark manuf or nmap-mac-prefixes. By default the agent looks where the packages install them. false: no vendor names.',
+        ),
+      ]),
+    },
+    {
+      ...{ learnHours: 24, judgeHours: 48, learnFlows: 100, stableShare: 0.05, approve: 'manual' },
+      ...{ maximum: 4096, floodPerMinute: 16, inventoryMinutes: 60 },
+    },
+  ),
+)
+
+const LearningSchema = v.strictObject({
+  online: flag(
+    'Update the models made here with flows of watched devices (false). This needs rows of iat-size.',
+  ),
+  ...optional(
+    {
+      rowsPerHour: whole(1, 100_000, 'Maximum number of rows of a device to learn per hour (60).'),
+      everyRows: whole(20, 1000, 'Update a model each time it has this many new rows (100).'),
+      shadowAgrees: flag(
+        'Learn only rows that the original model, as it was before all updates, finds normal too (true).',
+      ),
+    },
+    { rowsPerHour: 60, everyRows: 100, shadowAgrees: true },
   ),
 })
 
-export const ConfigSchema = v.strictObject({
-  read: v.optional(path('A capture file, or - for standard input. Not together with interface.')),
-  interface: v.optional(text('A network interface, recorded by tcpdump.')),
-  filter: v.optional(
-    v.pipe(v.string(), v.maxLength(65_536), v.description("Which packets to watch, in tcpdump's syntax.")),
-  ),
-  dropDuplicates: v.optional(
-    flag(
-      'Ignore copies of a packet within 1 ms, as recorded by mirror ports and the interface "any" (false).',
-    ),
-    false,
-  ),
-  model: v.optional(path('A model that oddflow train wrote from captures.')),
-  modelKey: v.optional(
-    path(
-      'A public key (Ed25519, PEM). The agent then refuses models from elsewhere that oddflow sign did not sign with the matching private key.',
-    ),
-  ),
-  models: v.optional(ModelsSchema),
-  learning: v.optional(
-    v.strictObject({
-      online: flag(
-        'Update the models made here with flows of watched devices (false). This needs rows of iat-size.',
+const EvidenceSchema = v.strictObject({
+  directory: path("A folder for small captures of alerts' flows. Keep no other files in it."),
+  limit: v.optional(bytes('Maximum size of these captures together (16M).'), '16M'),
+})
+
+const hostName = v.pipe(
+  v.string(),
+  v.maxLength(253),
+  v.regex(/^[A-Za-z0-9._-]+$/, 'letters, digits, dots, underscores and hyphens'),
+  v.description("A further host name of this machine in the dashboard's URL."),
+)
+
+const BudgetSchema = v.strictObject({
+  falseAlertsPerDay: number(1e-6, 1e6, 'Average number of false alerts per day to allow, such as 1 or 0.1.'),
+  ...optional(
+    {
+      per: choice(
+        ['device', 'network'],
+        'Whether the budget applies to each device (default) or to the whole network.',
       ),
-      rowsPerHour: v.optional(
-        whole(1, 100_000, 'Maximum number of rows of a device to learn per hour (60).'),
-        60,
-      ),
-      everyRows: v.optional(
-        whole(20, 1000, 'Update a model each time it has this many new rows (100).'),
-        100,
-      ),
-      shadowAgrees: v.optional(
-        flag(
-          'Learn only rows that the original model, as it was before all updates, finds normal too (true).',
-        ),
-        true,
-      ),
-    }),
+      calibration: path('A file that oddflow-agent calibrate wrote. Without it the agent calibrates itself.'),
+      calibrateHours: whole(1, 8760, 'Hours that the agent watches before it uses its own calibration (24).'),
+    },
+    { per: 'device', calibrateHours: 24 },
   ),
-  eve: v.optional(path('The alert file. The agent appends alerts as EVE JSON lines.')),
-  outputs: v.optional(
-    v.pipe(
-      v.array(OutputSchema),
-      v.maxLength(16),
-      v.description('Further outputs for alerts, in addition to the EVE file.'),
-    ),
-    [],
-  ),
-  state: v.optional(
-    path('The state folder. The agent keeps undelivered alerts, devices, models and incidents in it.'),
-  ),
-  spoolLimit: v.optional(
-    bytes('Maximum size of undelivered alerts in the state folder, such as 64M.'),
-    '64M',
-  ),
-  allowRoot: v.optional(flag('Allow the agent to run as root (false). It needs no root privileges.'), false),
-  memoryLimit: v.optional(bytes('Limit on resident memory, such as 128M.')),
-  listen: v.optional(
-    text('HOST:PORT of the HTTP server for /metrics, /healthz and the dashboard, such as 127.0.0.1:9477.'),
-  ),
-  evidence: v.optional(
-    v.strictObject({
-      directory: path("A folder for small captures of alerts' flows. Keep no other files in it."),
-      limit: v.optional(bytes('Maximum size of these captures together (16M).'), '16M'),
-    }),
-  ),
-  dashboard: v.optional(
-    v.strictObject({
-      hosts: v.optional(
-        v.pipe(
-          v.array(
-            v.pipe(
-              v.string(),
-              v.maxLength(253),
-              v.regex(/^[A-Za-z0-9._-]+$/, 'letters, digits, dots, underscores and hyphens'),
-              v.description("A further host name of this machine in the dashboard's URL."),
-            ),
-          ),
-          v.maxLength(16),
-        ),
-        [],
+})
+
+const FoldSchema = v.strictObject(
+  optional(
+    {
+      windowSeconds: whole(1, 86_400, 'Combine similar alerts within this many seconds into one (60).'),
+      kindsPerDevice: whole(
+        1,
+        1024,
+        'Number of kinds of alerts of a device that are combined separately (16). All further kinds are combined into one alert.',
       ),
-    }),
+    },
+    { windowSeconds: 60, kindsPerDevice: 16 },
   ),
-  budget: v.optional(
-    v.strictObject({
-      falseAlertsPerDay: number(
-        1e-6,
-        1e6,
-        'Average number of false alerts per day to allow, such as 1 or 0.1.',
+)
+
+export const ConfigSchema = v.strictObject(
+  optional(
+    {
+      read: path('A capture file, or - for standard input. Not together with interface.'),
+      interface: text('A network interface, recorded by tcpdump.'),
+      filter: v.pipe(
+        v.string(),
+        v.maxLength(65_536),
+        v.description("Which packets to watch, in tcpdump's syntax."),
       ),
-      per: v.optional(
-        choice(
-          ['device', 'network'],
-          'Whether the budget applies to each device (default) or to the whole network.',
-        ),
-        'device',
+      dropDuplicates: flag(
+        'Ignore copies of a packet within 1 ms, as recorded by mirror ports and the interface "any" (false).',
       ),
-      calibration: v.optional(
-        path('A file that oddflow-agent calibrate wrote. Without it the agent calibrates itself.'),
+      model: path('A model that oddflow train wrote from captures.'),
+      modelKey: path(
+        'A public key (Ed25519, PEM). The agent then refuses models from elsewhere that oddflow sign did not sign with the matching private key.',
       ),
-      calibrateHours: v.optional(
-        whole(1, 8760, 'Hours that the agent watches before it uses its own calibration (24).'),
-        24,
+      models: ModelsSchema,
+      learning: LearningSchema,
+      eve: path('The alert file. The agent appends alerts as EVE JSON lines.'),
+      outputs: v.pipe(
+        v.array(OutputSchema),
+        v.maxLength(16),
+        v.description('Further outputs for alerts, in addition to the EVE file.'),
       ),
-    }),
-  ),
-  devices: v.optional(DevicesSchema),
-  fold: v.optional(
-    v.union([
-      v.literal(false),
-      v.strictObject({
-        windowSeconds: v.optional(
-          whole(1, 86_400, 'Combine similar alerts within this many seconds into one (60).'),
-          60,
-        ),
-        kindsPerDevice: v.optional(
-          whole(
-            1,
-            1024,
-            'Number of kinds of alerts of a device that are combined separately (16). All further kinds are combined into one alert.',
-          ),
-          16,
-        ),
+      state: path(
+        'The state folder. The agent keeps undelivered alerts, devices, models and incidents in it.',
+      ),
+      spoolLimit: bytes('Maximum size of undelivered alerts in the state folder, such as 64M.'),
+      allowRoot: flag('Allow the agent to run as root (false). It needs no root privileges.'),
+      memoryLimit: bytes('Limit on resident memory, such as 128M.'),
+      listen: text(
+        'HOST:PORT of the HTTP server for /metrics, /healthz and the dashboard, such as 127.0.0.1:9477.',
+      ),
+      evidence: EvidenceSchema,
+      dashboard: v.strictObject({
+        hosts: v.optional(v.pipe(v.array(hostName), v.maxLength(16)), []),
       }),
-    ]),
-    {},
-  ),
-  peerNames: v.optional(
-    v.pipe(
-      v.array(text('The name of an output, or eve.')),
-      v.maxLength(64),
-      v.description(
-        'Collect names of the peers of watched devices from DNS answers and TLS connections, keep them for 7 days, and add them to the events for these outputs. With an empty list, only the dashboard and the command line show the names.',
+      budget: BudgetSchema,
+      devices: DevicesSchema,
+      fold: v.union([v.literal(false), FoldSchema]),
+      peerNames: v.pipe(
+        v.array(text('The name of an output, or eve.')),
+        v.maxLength(64),
+        v.description(
+          'Collect names of the peers of watched devices from DNS answers and TLS connections, keep them for 7 days, and add them to the events for these outputs. With an empty list, only the dashboard and the command line show the names.',
+        ),
       ),
-    ),
+      localNetworks: v.pipe(v.array(text('An address or a network.')), v.maxLength(256)),
+      suppress: v.pipe(v.array(SuppressionSchema), v.maxLength(1024)),
+    },
+    {
+      ...{ dropDuplicates: false, outputs: [], spoolLimit: '64M', allowRoot: false, fold: {}, suppress: [] },
+      localNetworks: PRIVATE_NETWORKS,
+    },
   ),
-  localNetworks: v.optional(
-    v.pipe(v.array(text('An address or a network.')), v.maxLength(256)),
-    PRIVATE_NETWORKS,
-  ),
-  suppress: v.optional(v.pipe(v.array(SuppressionSchema), v.maxLength(1024)), []),
-})
+)
 
 export type Config = v.InferOutput<typeof ConfigSchema>
 

@@ -1,21 +1,19 @@
 /** The fleet's models of this gateway in the state folder: a record with a copy, and the model files. */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { checkSameContract, DataError, type FlowContract, FormatError } from '@oddflow/core'
+import { checkSameContract, DataError, type FlowContract } from '@oddflow/core'
 import { decodeModelFile } from '@oddflow/detectors'
 import { learnedStateOf } from '@oddflow/online'
 import { MAXIMUM_FLEET_MODEL_BYTES, type ModelFile } from '@oddflow/program'
 import * as v from 'valibot'
 import type { Settings } from '../config/settings.js'
 import type { FileSystem } from '../files/file-system.js'
-import { checkVersion, readTwice, valueOrWarn, writeBytes, writeStateTwice } from '../files/state-file.js'
+import { defineState, readTwice, valueOrWarn, writeBytes, writeStateTwice } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import { fleetOutput } from '../outputs/registry.js'
 import type { OpeningEnvironment } from '../pipeline/environment.js'
 import type { GivenModels } from '../pipeline/open-models.js'
 
-const KIND = 'oddflow-agent-fleet-model'
-const VERSION = 1
 const whole = v.pipe(v.number(), v.safeInteger())
 const versionOfModel = v.nullable(
   v.object({ version: whole, sha256: v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)) }),
@@ -35,15 +33,7 @@ const RecordSchema = v.object({
 })
 export type FleetModelRecord = Readonly<v.InferOutput<typeof RecordSchema>>
 
-/** Throws FormatError for an invalid record. */
-function decodeRecord(value: unknown): FleetModelRecord {
-  const { kind, version } = (value ?? {}) as Record<string, unknown>
-  if (kind === KIND) checkVersion('fleet-model', VERSION, version)
-  const parsed = v.safeParse(RecordSchema, value)
-  if (kind !== KIND || !parsed.success)
-    throw new FormatError('fleet-model', 'is no record of models of a fleet')
-  return parsed.output
-}
+const RECORD = defineState('agent-fleet-model', 1, RecordSchema)
 
 const NOTHING: FleetModelRecord = {
   highest: 0,
@@ -65,12 +55,11 @@ export function createFleetModelStore(files: FileSystem, stateFolder: string) {
   const nameOf = (sha256: string): string => `${sha256.slice(0, 16)}.oddflow`
   return {
     async read(log: Pick<Log, 'warn'>): Promise<FleetModelRecord> {
-      const found = await readTwice(files, path, decodeRecord)
+      const found = await readTwice(files, path, RECORD.decode)
       const loss = 'the model of the configuration is used until the fleet offers one'
       return valueOrWarn(found, path, loss, log) ?? NOTHING
     },
-    write: (record: FleetModelRecord): Promise<void> =>
-      writeStateTwice(files, path, { kind: KIND, version: VERSION, ...record }),
+    write: (record: FleetModelRecord): Promise<void> => writeStateTwice(files, path, RECORD.encode(record)),
     /** Rejects if the file is missing, damaged, or of another contract. */
     async readModel(sha256: string, contract: FlowContract): Promise<ModelFile> {
       const name = join(folder, nameOf(sha256))

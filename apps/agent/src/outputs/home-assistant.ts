@@ -9,10 +9,9 @@
  */
 import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
-import { FormatError } from '@oddflow/core'
 import * as v from 'valibot'
 import type { FileSystem } from '../files/file-system.js'
-import { readStateOrSetAside, writeState } from '../files/state-file.js'
+import { defineState, readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import { plain } from './message.js'
 import type { DeviceStatus, OutputEnvironment } from './output.js'
@@ -68,17 +67,9 @@ export function keptMessages(
     ...devices.flatMap((device) => deviceEntities(options, discoveryPrefix, device)),
   ]
   for (const key of gone) {
-    const device = {
-      key,
-      name: '',
-      group: null,
-      state: '',
-      incidentsToday: 0,
-      lastIncident: '',
-      unanswered: null,
-    }
-    for (const [topic] of deviceEntities(options, homeAssistant ?? DISCOVERY, device)) kept.set(topic, '')
-    kept.set(`${prefix}/devices/${keyOf(device)}`, '')
+    for (const [topic] of deviceEntities(options, homeAssistant ?? DISCOVERY, { ...NO_DEVICE, key }))
+      kept.set(topic, '')
+    kept.set(`${prefix}/devices/${keyOf({ key })}`, '')
   }
   if (homeAssistant !== DISCOVERY) for (const [topic] of described(DISCOVERY)) kept.set(topic, '')
   for (const device of devices) {
@@ -95,69 +86,56 @@ export function keptMessages(
   return kept
 }
 
+const NO_DEVICE = { name: '', group: null, state: '', incidentsToday: 0, lastIncident: '', unanswered: null }
+
 /** Letters, digits and "_": of a MAC address, or of another address. */
-function keyOf({ key }: DeviceStatus): string {
+function keyOf({ key }: Pick<DeviceStatus, 'key'>): string {
   return key.replace(/[^0-9A-Za-z]/g, key.length === 17 ? '' : '_')
 }
 
-function commonOf(options: DiscoveryOptions) {
+/** The descriptions of one device of Home Assistant. */
+function describer(options: DiscoveryOptions, discoveryPrefix: string, id: string, device: object) {
   const { version, dashboardUrl = null } = options
-  const { prefix, deviceId, machine } = namesOf(options)
-  return {
-    device: {
-      identifiers: [deviceId],
-      name: `OddFlow ${machine}`,
-      manufacturer: 'OddFlow',
-      model: 'agent',
-      sw_version: version,
-      ...(dashboardUrl === null ? {} : { configuration_url: dashboardUrl }),
-    },
+  const link = dashboardUrl === null ? {} : { configuration_url: dashboardUrl }
+  const common = {
+    device: { identifiers: [id], ...device, ...link },
     origin: { name: 'oddflow-agent', sw_version: version },
-    availability_topic: `${prefix}/status`,
   }
+  return (component: string, what: string, name: string, more: object): Description => [
+    `${discoveryPrefix}/${component}/${id}_${what}/config`,
+    { ...common, name, unique_id: `${id}_${what}`, ...more },
+  ]
 }
 
 function agentEntities(options: DiscoveryOptions, discoveryPrefix: string): Description[] {
-  const { prefix, deviceId } = namesOf(options)
-  const { availability_topic, ...common } = commonOf(options)
-  const alerts = `${prefix}/alerts`
+  const { prefix, deviceId, machine } = namesOf(options)
+  const entity = describer(options, discoveryPrefix, deviceId, {
+    name: `OddFlow ${machine}`,
+    manufacturer: 'OddFlow',
+    model: 'agent',
+    sw_version: options.version,
+  })
+  const availability_topic = `${prefix}/status`
+  const state_topic = `${prefix}/alerts`
   return [
-    [
-      `${discoveryPrefix}/binary_sensor/${deviceId}_connection/config`,
-      {
-        ...common,
-        name: 'Connection',
-        unique_id: `${deviceId}_connection`,
-        device_class: 'connectivity',
-        state_topic: availability_topic,
-        payload_on: 'online',
-        payload_off: 'offline',
-      },
-    ],
-    [
-      `${discoveryPrefix}/event/${deviceId}_alert/config`,
-      // an EVE event is an event of Home Assistant: it has the field event_type, and attributes
-      {
-        ...common,
-        availability_topic,
-        name: 'Alert',
-        unique_id: `${deviceId}_alert`,
-        state_topic: alerts,
-        event_types: ['alert', 'incident'],
-      },
-    ],
-    [
-      `${discoveryPrefix}/sensor/${deviceId}_last_alert/config`,
-      {
-        ...common,
-        availability_topic,
-        name: 'Last alert',
-        unique_id: `${deviceId}_last_alert`,
-        state_topic: alerts,
-        // a state has 255 characters at most
-        value_template: '{{ value_json.oddflow.summary[:255] }}',
-      },
-    ],
+    entity('binary_sensor', 'connection', 'Connection', {
+      device_class: 'connectivity',
+      state_topic: availability_topic,
+      payload_on: 'online',
+      payload_off: 'offline',
+    }),
+    // an EVE event is an event of Home Assistant: it has the field event_type, and attributes
+    entity('event', 'alert', 'Alert', {
+      availability_topic,
+      state_topic,
+      event_types: ['alert', 'incident'],
+    }),
+    entity('sensor', 'last_alert', 'Last alert', {
+      availability_topic,
+      state_topic,
+      // a state has 255 characters at most
+      value_template: '{{ value_json.oddflow.summary[:255] }}',
+    }),
   ]
 }
 
@@ -167,26 +145,13 @@ function deviceEntities(
   device: DeviceStatus,
 ): Description[] {
   const { prefix, deviceId } = namesOf(options)
-  const { device: agent, availability_topic, ...common } = commonOf(options)
-  const id = `${deviceId}_${keyOf(device)}`
+  const availability_topic = `${prefix}/status`
   const status = `${prefix}/devices/${keyOf(device)}`
-  const { configuration_url } = agent as { configuration_url?: string }
-  const entity = (component: string, what: string, name: string, more: object): Description => [
-    `${discoveryPrefix}/${component}/${id}_${what}/config`,
-    {
-      ...common,
-      device: {
-        identifiers: [id],
-        name: plain(device.name),
-        via_device: deviceId,
-        ...(device.group === null ? {} : { suggested_area: plain(device.group) }),
-        ...(configuration_url === undefined ? {} : { configuration_url }),
-      },
-      name,
-      unique_id: `${id}_${what}`,
-      ...more,
-    },
-  ]
+  const entity = describer(options, discoveryPrefix, `${deviceId}_${keyOf(device)}`, {
+    name: plain(device.name),
+    via_device: deviceId,
+    ...(device.group === null ? {} : { suggested_area: plain(device.group) }),
+  })
   const sensor = (what: string, name: string, template: string, more: object = {}): Description =>
     entity('sensor', what, name, {
       availability_topic,
@@ -215,13 +180,14 @@ function deviceEntities(
   ]
 }
 
-const KIND = 'oddflow-described-devices'
 const MAXIMUM_DESCRIBED = 1024
-const DescribedSchema = v.object({
-  kind: v.literal(KIND),
-  version: v.literal(1),
-  keys: v.pipe(v.array(v.pipe(v.string(), v.regex(/^[0-9a-f:.]{1,45}$/))), v.maxLength(MAXIMUM_DESCRIBED)),
-})
+const DESCRIBED = defineState(
+  'described-devices',
+  1,
+  v.object({
+    keys: v.pipe(v.array(v.pipe(v.string(), v.regex(/^[0-9a-f:.]{1,45}$/))), v.maxLength(MAXIMUM_DESCRIBED)),
+  }),
+)
 
 /**
  * The devices that a broker may have descriptions of, kept in the state folder: the next connection removes those of a device that was
@@ -233,15 +199,11 @@ export async function openDescribedDevices(
   log: Pick<Log, 'warn'>,
 ) {
   const path = state === null ? '' : join(state.folder, `described-${output}.json`)
-  const decode = (value: unknown): readonly string[] => {
-    const parsed = v.safeParse(DescribedSchema, value)
-    if (parsed.success) return parsed.output.keys
-    throw new FormatError('devices', 'expected the addresses of devices')
-  }
-  const keys = new Set(state === null ? [] : await readStateOrSetAside(state.files, path, decode, log))
+  const kept = state === null ? null : await readStateOrSetAside(state.files, path, DESCRIBED.decode, log)
+  const keys = new Set(kept?.keys)
   const keep = async (): Promise<void> => {
     if (state === null) return
-    await writeState(state.files, path, { kind: KIND, version: 1, keys: [...keys] }).catch((error: Error) =>
+    await writeState(state.files, path, DESCRIBED.encode({ keys: [...keys] })).catch((error: Error) =>
       log.warn(`${error.message}; devices that are forgotten may stay in Home Assistant`),
     )
   }

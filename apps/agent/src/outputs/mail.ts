@@ -10,6 +10,7 @@ import { systemClock } from '../input/clocks.js'
 import { answeredWithin } from '../pipeline/shutdown.js'
 import { adviceText, type Message, messagesOf } from './message.js'
 import {
+  ANSWER_MILLIS,
   defineOutput,
   LOOPBACK,
   type Output,
@@ -66,8 +67,7 @@ export const mail = defineOutput({
   create: (settings, environment) => createMail(settings, environment),
 })
 
-const BATCH = 32
-const PATIENCE_MILLIS = 10_000
+const MAIL_BATCH = 32
 /** For a whole mail: a server that sends a byte now and then is never silent. */
 const MAIL_MILLIS = 60_000
 const FIRST_REFUSAL = 500
@@ -97,7 +97,7 @@ export async function createMail(
   return {
     name: settings.name,
     target: url,
-    batch: BATCH,
+    batch: MAIL_BATCH,
     async deliver(batch, signal) {
       const messages = messagesOf(batch)
       if (messages.length === 0) return ''
@@ -135,10 +135,10 @@ function connectionOf({ url, caFile }: MailSettings) {
     secure: protocol === 'smtps:',
     ...(isOwn ? { ignoreTLS: true } : { requireTLS: true }),
     ...(caFile === undefined ? {} : { tls: { ca: readCertificates(caFile) } }),
-    connectionTimeout: PATIENCE_MILLIS,
-    greetingTimeout: PATIENCE_MILLIS,
-    socketTimeout: PATIENCE_MILLIS,
-    dnsTimeout: PATIENCE_MILLIS,
+    connectionTimeout: ANSWER_MILLIS,
+    greetingTimeout: ANSWER_MILLIS,
+    socketTimeout: ANSWER_MILLIS,
+    dnsTimeout: ANSWER_MILLIS,
     disableFileAccess: true,
     disableUrlAccess: true,
   }

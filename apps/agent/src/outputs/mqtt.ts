@@ -18,7 +18,9 @@ import { orAborted, withinMillis } from '../pipeline/shutdown.js'
 import type { AlertBatch } from '../spool/alert-log.js'
 import { keptMessages, namesOf, openDescribedDevices } from './home-assistant.js'
 import {
+  ANSWER_MILLIS,
   allDone,
+  BATCH,
   defineOutput,
   type Output,
   type OutputEnvironment,
@@ -162,8 +164,6 @@ export interface MqttOptions extends MqttSettings, OutputEnvironment {
   readonly reconnectMillis?: number
 }
 
-const BATCH = 64
-const PATIENCE_MILLIS = 10_000
 const RECONNECT_MILLIS = 5000
 const GOODBYE_MILLIS = 300
 const KEEPALIVE_SECONDS = 30
@@ -241,7 +241,7 @@ class MqttOutput implements Output {
       clientId: `${clientId}${isTrial ? '-trial' : ''}`,
       clean: true,
       keepalive: KEEPALIVE_SECONDS,
-      connectTimeout: PATIENCE_MILLIS,
+      connectTimeout: ANSWER_MILLIS,
       reconnectPeriod: options.reconnectMillis ?? RECONNECT_MILLIS,
       // a broker may refuse for a while: it starts, or its passwords change
       reconnectOnConnackError: true,
@@ -267,7 +267,7 @@ class MqttOutput implements Output {
   /** Resolves when it is connected, or has failed. */
   firstAnswer(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, PATIENCE_MILLIS)
+      const timer = setTimeout(resolve, ANSWER_MILLIS)
       for (const event of ['connect', 'error', 'close'] as const) {
         this.#client?.once(event, () => {
           clearTimeout(timer)
@@ -282,7 +282,7 @@ class MqttOutput implements Output {
     if (open === null || !open.connected) throw new Error(`${this.target}: ${this.#lastError}`)
     let isBroken = false
     try {
-      await withinMillis(this.#options.clock, PATIENCE_MILLIS, signal, (limit) => {
+      await withinMillis(this.#options.clock, ANSWER_MILLIS, signal, (limit) => {
         const broken = new Promise<never>((_, reject) => {
           this.#onBroken = (error) => {
             isBroken = true

@@ -26,7 +26,9 @@ import type { FleetModels } from '../fleet/fleet-models.js'
 import { answeredWithin } from '../pipeline/shutdown.js'
 import {
   type AgentStatus,
+  ANSWER_MILLIS,
   allDone,
+  BATCH,
   defineOutput,
   type Output,
   type OutputEnvironment,
@@ -81,8 +83,6 @@ export const nats = defineOutput({
   create: (settings, environment) => createNats(settings, environment),
 })
 
-const BATCH = 64
-const PATIENCE_MILLIS = 10_000
 /** As long as the server's (apps/fleet/src/folder.ts): a busy server accepts gateways late, and gateways that give up early reconnect. */
 const CONNECT_MILLIS = 30_000
 /** After two of these without an answer, the agent reconnects. */
@@ -116,7 +116,7 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
     async deliver({ lines }, signal) {
       link.denied.event = null
       try {
-        return await answeredWithin(clock, PATIENCE_MILLIS, signal, 'does not acknowledge', async (limit) => {
+        return await answeredWithin(clock, ANSWER_MILLIS, signal, 'does not acknowledge', async (limit) => {
           const { connection, client } = await link.open()
           // the next attempt sends these events
           limit.throwIfAborted()
@@ -142,7 +142,7 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
   }
 }
 
-const ONCE = { timeout: PATIENCE_MILLIS, retries: 0 }
+const ONCE = { timeout: ANSWER_MILLIS, retries: 0 }
 
 interface OpenLink {
   readonly connection: NatsConnection
@@ -294,13 +294,13 @@ async function runModelChannel(
     }
   }
   const answered = <T>(request: Promise<T>): Promise<T> =>
-    answeredWithin(clock, PATIENCE_MILLIS, stop, 'the server does not answer', () => request)
+    answeredWithin(clock, ANSWER_MILLIS, stop, 'the server does not answer', () => request)
   const round = async (): Promise<void> => {
     const { connection, client } = await link.open()
     subscribe(connection)
     const get = async (subject: string): Promise<Uint8Array | null> => {
       const asked = directGetSubject(MODELS_BUCKET, subject)
-      const answer = await answered(connection.request(asked, '', { timeout: PATIENCE_MILLIS }))
+      const answer = await answered(connection.request(asked, '', { timeout: ANSWER_MILLIS }))
       if (answer.headers !== undefined && answer.headers.code >= 500)
         throw new Error(answer.headers.description)
       return answer.headers !== undefined && answer.headers.code > 0 ? null : answer.data
@@ -312,8 +312,7 @@ async function runModelChannel(
     }
     await models.offered(offers, (target, sha256) => get(modelSubject(target, sha256)))
     const state = encodeModelState(models.state())
-    const given = { timeout: PATIENCE_MILLIS, retries: 0 }
-    await answered(client.publish(modelStateSubject(gateway), state, given))
+    await answered(client.publish(modelStateSubject(gateway), state, ONCE))
   }
   let isTroubled = false
   while (!stop.aborted) {

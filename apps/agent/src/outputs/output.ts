@@ -15,6 +15,10 @@ export class RefusedError extends Error {
   override readonly name = 'RefusedError'
 }
 
+/** What most outputs send at a time, and how long their receivers may take to answer. */
+export const BATCH = 64
+export const ANSWER_MILLIS = 10_000
+
 export interface Output {
   readonly name: string
   /** Its address for messages, without secrets. */
@@ -102,6 +106,23 @@ export const whole = (least: number, most: number, what: string) =>
 export const flag = (what: string) => v.pipe(v.boolean(), v.description(what))
 export const choice = <const Names extends readonly string[]>(names: Names, what: string) =>
   v.pipe(v.picklist(names), v.description(what))
+
+/** Entries of an object whose keys may be left out, with the defaults of some. */
+export function optional<
+  const Entries extends Readonly<Record<string, v.GenericSchema>>,
+  const Defaults extends { readonly [Key in keyof Entries]?: Readonly<v.InferInput<Entries[Key]>> },
+>(entries: Entries, defaults?: Defaults): OptionalEntries<Entries, Defaults> {
+  const given: Readonly<Record<string, unknown>> = defaults ?? {}
+  return Object.fromEntries(
+    Object.entries(entries).map(([key, schema]) => [key, v.optional(schema, given[key])]),
+  ) as unknown as OptionalEntries<Entries, Defaults>
+}
+type OptionalEntries<Entries extends Readonly<Record<string, v.GenericSchema>>, Defaults> = {
+  [Key in keyof Entries]: v.OptionalSchema<
+    Entries[Key],
+    Key extends keyof Defaults ? Defaults[Key] : undefined
+  >
+}
 
 const caFile = v.optional(
   path(

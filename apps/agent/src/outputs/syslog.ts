@@ -16,62 +16,47 @@ import { hostname } from 'node:os'
 import * as v from 'valibot'
 import { ABORTED, orAborted } from '../pipeline/shutdown.js'
 import { messageOf, sentenceOf } from './message.js'
-import { defineOutput, type Output, path, readCertificates, type SettingsOf, text, whole } from './output.js'
+import {
+  ANSWER_MILLIS,
+  BATCH,
+  choice,
+  defineOutput,
+  type Output,
+  optional,
+  path,
+  readCertificates,
+  type SettingsOf,
+  text,
+  whole,
+} from './output.js'
 
 /** Names of RFC 5424, section 6.2.1, as daemons write them, in the order of their numbers. */
 const FACILITIES = [
-  'kern',
-  'user',
-  'mail',
-  'daemon',
-  'auth',
-  'syslog',
-  'lpr',
-  'news',
-  'uucp',
-  'cron',
-  'authpriv',
-  'ftp',
-  'ntp',
-  'audit',
-  'alert',
-  'clock',
-  'local0',
-  'local1',
-  'local2',
-  'local3',
-  'local4',
-  'local5',
-  'local6',
-  'local7',
-] as const
+  ...['kern', 'user', 'mail', 'daemon', 'auth', 'syslog', 'lpr', 'news', 'uucp', 'cron', 'authpriv', 'ftp'],
+  ...['ntp', 'audit', 'alert', 'clock'],
+  ...['local0', 'local1', 'local2', 'local3', 'local4', 'local5', 'local6', 'local7'],
+]
 
 const PORTS = { udp: 514, tcp: 514, tls: 6514, local: 0 }
 const SOCKET = '/dev/log'
 
-const entries = {
-  protocol: v.optional(
-    v.pipe(
-      v.picklist(['udp', 'tcp', 'tls', 'local']),
-      v.description(
-        'Transport of the messages (udp). local sends to the log daemon of this machine and takes no host.',
-      ),
+const entries = optional(
+  {
+    protocol: choice(
+      ['udp', 'tcp', 'tls', 'local'],
+      'Transport of the messages (udp). local sends to the log daemon of this machine and takes no host.',
     ),
-    'udp',
-  ),
-  host: v.optional(text('A name or an address.')),
-  port: v.optional(whole(1, 65_535, 'Port (514; of tls 6514).')),
-  socket: v.optional(path("The log daemon's socket, with protocol: local (/dev/log).")),
-  text: v.optional(
-    v.pipe(
-      v.picklist(['eve', 'sentence']),
-      v.description(
-        'eve sends every event as JSON (default for udp, tcp and tls). sentence sends each incident as one line for people (default for local).',
-      ),
+    host: text('A name or an address.'),
+    port: whole(1, 65_535, 'Port (514; of tls 6514).'),
+    socket: path("The log daemon's socket, with protocol: local (/dev/log)."),
+    text: choice(
+      ['eve', 'sentence'],
+      'eve sends every event as JSON (default for udp, tcp and tls). sentence sends each incident as one line for people (default for local).',
     ),
-  ),
-  facility: v.optional(v.picklist(FACILITIES), 'daemon'),
-}
+    facility: v.picklist(FACILITIES),
+  },
+  { protocol: 'udp', facility: 'daemon' },
+)
 export type SyslogSettings = SettingsOf<'syslog', typeof entries>
 
 export const syslog = defineOutput({
@@ -93,8 +78,6 @@ function targetOf({ protocol, host, port = PORTS[protocol], socket = SOCKET }: S
   return protocol === 'local' ? socket : `${protocol}://${host}:${port}`
 }
 
-const BATCH = 64
-const PATIENCE_MILLIS = 10_000
 /** Time for written bytes to arrive: this, or twice the round trip. */
 const LEAST_ARRIVAL_MILLIS = 20
 const ARRIVAL_TURNS = 4
@@ -234,7 +217,7 @@ const LEVELS = ['err', 'warning', 'notice']
 
 function runLogger(args: readonly string[], lines: readonly string[], signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const child = execFile('logger', args, { signal, timeout: PATIENCE_MILLIS }, (error, _, said) => {
+    const child = execFile('logger', args, { signal, timeout: ANSWER_MILLIS }, (error, _, said) => {
       if (error === null && said === '') resolve()
       else reject(new Error(`logger: ${(said || (error?.message ?? '')).split('\n', 1)[0]}`))
     })
@@ -269,7 +252,7 @@ function overTcp({ protocol, host = '', port = PORTS[protocol], caFile }: Syslog
         const patience = setTimeout(
           () =>
             fail(isWhole ? 'does not close the connection after the last message' : 'does not accept data'),
-          PATIENCE_MILLIS,
+          ANSWER_MILLIS,
         )
         socket.once(isTls ? 'secureConnect' : 'connect', () => {
           const roundTripMillis = performance.now() - beganMillis

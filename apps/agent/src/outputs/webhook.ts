@@ -10,8 +10,11 @@ import * as v from 'valibot'
 import type { AlertBatch } from '../spool/alert-log.js'
 import { type Message, oneByOne, sentenceOf } from './message.js'
 import {
+  ANSWER_MILLIS,
+  BATCH,
   defineOutput,
   type Output,
+  optional,
   path,
   RefusedError,
   readCertificates,
@@ -173,45 +176,39 @@ function receiverOf(preset: Preset): Receiver {
 /** Sent by the agent itself, or a secret. */
 const OWN_HEADERS = /^(host|connection|content-length|transfer-encoding|authorization|x-hub-signature-256)$/i
 
-const entries = {
-  url: v.optional(
-    urlOf(
+const entries = optional(
+  {
+    url: urlOf(
       /^https?:/,
       'a URL of http or https',
       'Where alerts are posted to: a JSON array of EVE events, unless preset or body is given.',
     ),
-  ),
-  urlFile: v.optional(path('A file whose first line is the URL, where the URL itself is the secret.')),
-  preset: v.optional(
-    v.pipe(
+    urlFile: path('A file whose first line is the URL, where the URL itself is the secret.'),
+    preset: v.pipe(
       v.picklist(Object.keys(RECEIVERS) as Preset[]),
       v.description('Send each incident as a sentence, in the format of this receiver.'),
     ),
-  ),
-  user: v.optional(text('The user or group key, for the preset pushover.')),
-  body: v.optional(
-    v.pipe(
+    user: text('The user or group key, for the preset pushover.'),
+    body: v.pipe(
       v.union([v.pipe(v.string(), v.maxLength(65_536)), v.record(v.string(), v.unknown())]),
       v.description(
         'Send each incident with this body. An object is sent as JSON, a string as plain text. {{title}}, {{summary}}, {{level}}, {{kind}}, {{change}}, {{device}}, {{incident}}, {{id}} and {{time}} are replaced in strings.',
       ),
     ),
-  ),
-  headers: v.optional(
-    v.pipe(
+    headers: v.pipe(
       v.record(
         v.pipe(v.string(), v.regex(/^[A-Za-z0-9-]{1,64}$/, 'letters, digits and hyphens')),
         v.pipe(v.string(), v.maxLength(1024), v.regex(/^[\x20-\x7e]*$/, 'visible ASCII characters')),
       ),
       v.description('Further HTTP headers. Put a secret into tokenFile, not here.'),
     ),
-    {},
-  ),
-  signatureFile: v.optional(
-    path('A file whose first line is a key: X-Hub-Signature-256 has the HMAC-SHA256 of the body under it.'),
-  ),
-  tokenFile: v.optional(path("A file whose first line is sent as a bearer token, or as the preset's token.")),
-}
+    signatureFile: path(
+      'A file whose first line is a key: X-Hub-Signature-256 has the HMAC-SHA256 of the body under it.',
+    ),
+    tokenFile: path("A file whose first line is sent as a bearer token, or as the preset's token."),
+  },
+  { headers: {} },
+)
 
 export const webhook = defineOutput({
   kind: 'webhook',
@@ -237,9 +234,8 @@ export const webhook = defineOutput({
       )
     const own = Object.keys(headers).find((name) => OWN_HEADERS.test(name))
     if (own !== undefined) refuse('headers', `the agent sets ${own}; remove it`)
-    const unknown = placeholdersIn(body).find((name) => !Object.hasOwn(PLACEHOLDERS, name))
-    if (unknown !== undefined)
-      refuse('body', `{{${unknown}}}: expected one of ${Object.keys(PLACEHOLDERS).join(', ')}`)
+    const unknown = unknownPlaceholder(body)
+    if (unknown !== undefined) refuse('body', `{{${unknown}}}: expected one of ${PLACEHOLDERS.join(', ')}`)
   },
   target(settings) {
     const url = fixedUrl(settings)
@@ -275,8 +271,6 @@ export interface WebhookOptions extends Omit<SettingsOf<'webhook', typeof entrie
   readonly patienceMillis?: number
 }
 
-const BATCH = 64
-const PATIENCE_MILLIS = 10_000
 const MAXIMUM_ANSWER_BYTES = 65_536
 /** Bad Request, Content Too Large, Unprocessable Content (RFC 9110): the fault is in what was sent. */
 const REFUSALS = [400, 413, 422]
@@ -292,7 +286,7 @@ export function createWebhook(options: WebhookOptions): Output {
   const sender: Sender = {
     shown,
     trusted: options.caFile === undefined ? {} : { ca: readCertificates(options.caFile) },
-    patienceMillis: options.patienceMillis ?? PATIENCE_MILLIS,
+    patienceMillis: options.patienceMillis ?? ANSWER_MILLIS,
     signatureFile: options.signatureFile,
     headers: { ...options.headers, 'user-agent': `oddflow-agent/${options.version}` },
   }
@@ -308,9 +302,8 @@ export function createWebhook(options: WebhookOptions): Output {
   }
   const requestOf = (message: Message): ReceiverRequest => {
     if (receiver !== null) return receiver.request(message, { url: url(), token: token(), user })
-    return typeof body === 'string'
-      ? { url: url(), body: filled(body, message), headers: withToken('text/plain; charset=utf-8') }
-      : { url: url(), body: JSON.stringify(filledAll(body, message)), headers: withToken('application/json') }
+    const type = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json'
+    return { url: url(), body: filled(body, message), headers: withToken(type) }
   }
   return {
     name: options.name,
@@ -392,32 +385,35 @@ function signatureOf(body: Uint8Array, file: string): string {
   return `sha256=${createHmac('sha256', readSecret(file)).update(body).digest('hex')}`
 }
 
-const PLACEHOLDERS: Readonly<Record<string, (message: Message) => string>> = {
-  title: ({ title }) => title,
-  summary: ({ summary }) => summary,
-  level: ({ level }) => level,
-  kind: ({ kind }) => kind,
-  change: ({ change }) => change,
-  device: ({ device }) => device,
-  incident: ({ incident }) => incident,
-  id: ({ id }) => id,
-  time: ({ time }) => time,
-}
+const PLACEHOLDERS = [
+  'title',
+  'summary',
+  'level',
+  'kind',
+  'change',
+  'device',
+  'incident',
+  'id',
+  'time',
+] as const
 const PLACEHOLDER = /\{\{\s*([^{}]*?)\s*\}\}/g
 
-function placeholdersIn(body: unknown): string[] {
-  if (typeof body === 'string') return Array.from(body.matchAll(PLACEHOLDER), ([, name]) => name)
-  return typeof body === 'object' && body !== null ? Object.values(body).flatMap(placeholdersIn) : []
+/** The text, or a value as JSON, with each text in it replaced; keys stay. */
+function mapTexts(body: unknown, of: (text: string) => string): string {
+  if (typeof body === 'string') return of(body)
+  return JSON.stringify(body, (_, value) => (typeof value === 'string' ? of(value) : value))
 }
 
-function filled(text: string, message: Message): string {
-  return text.replace(PLACEHOLDER, (_, name: string) => PLACEHOLDERS[name](message))
+function unknownPlaceholder(body: unknown): string | undefined {
+  const names: string[] = []
+  mapTexts(body, (text) => {
+    names.push(...Array.from(text.matchAll(PLACEHOLDER), ([, name]) => name))
+    return text
+  })
+  return names.find((name) => !PLACEHOLDERS.some((each) => each === name))
 }
 
-/** In the texts of a value; keys stay. */
-function filledAll(value: unknown, message: Message): unknown {
-  if (typeof value === 'string') return filled(value, message)
-  if (Array.isArray(value)) return value.map((each) => filledAll(each, message))
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, filledAll(each, message)]))
+function filled(body: unknown, message: Message): string {
+  const textFor = (_: string, name: (typeof PLACEHOLDERS)[number]): string => message[name]
+  return mapTexts(body, (text) => text.replace(PLACEHOLDER, textFor))
 }
