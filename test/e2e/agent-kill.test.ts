@@ -20,12 +20,17 @@ const folder = temporaryFolder()
 interface Life {
   /** One beyond the last number that was promised; null where none was. */
   promised: number | null
-  /** From start to ready; null where it was killed before. */
+  /** Of the processor, from start to ready; null where it was killed before. */
   readyMillis: number | null
 }
 
-/** Starts the worker and kills it some time after it has said `word`. */
-async function live(place: string, first: number, word: RegExp, killAfterMillis: number): Promise<Life> {
+/** Starts the worker, and kills it when it has said `word` and what follows is over. */
+async function live(
+  place: string,
+  first: number,
+  word: RegExp,
+  following: () => Promise<unknown>,
+): Promise<Life> {
   const child = spawn(process.execPath, [worker, place, String(first)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -40,7 +45,7 @@ async function live(place: string, first: number, word: RegExp, killAfterMillis:
   })
   const closed = new Promise<void>((resolve) => child.on('close', () => resolve()))
   await Promise.race([said, closed])
-  await pause(killAfterMillis)
+  await following()
   child.kill('SIGKILL')
   await closed
   const lines = told.split('\n').slice(0, -1)
@@ -80,16 +85,14 @@ async function lane(
   for (let i = 0; i < count; i++) {
     // some on the way, some when they have just begun, most in the midst of writing
     const word = i % 8 === 0 ? /^/ : i % 4 === 0 ? /ready/ : /^\d/m
-    const { promised, readyMillis } = await live(place, firstOf(i), word, rng.nextFloat() * 40)
+    const { promised, readyMillis } = await live(place, firstOf(i), word, () => pause(rng.nextFloat() * 40))
     if (promised !== null) ranges.push([firstOf(i), promised])
     slowestMillis = Math.max(slowestMillis, readyMillis ?? 0)
   }
-  for (let quiet = 0, before = -1; quiet < 2; ) {
-    await live(place, firstOf(count), /ready/, 400)
-    const now = new Set(delivered(place).filter((number) => number < firstOf(count))).size
-    quiet = now === before ? quiet + 1 : 0
-    before = now
-  }
+  // all come in order: the first of the last life is behind the others
+  await live(place, firstOf(count), /ready/, async () => {
+    while (!delivered(place).some((number) => number >= firstOf(count))) await pause(50)
+  })
   const all = new Set(delivered(place))
   let promises = 0
   for (const [from, to] of ranges) {
@@ -111,11 +114,12 @@ it(
       results.reduce((total, result) => total + of(result), 0)
     const slowest = Math.max(...results.map(({ slowestMillis }) => slowestMillis))
     process.stdout.write(
-      `${kills} kills, ${sum(({ lives }) => lives)} of them past an acknowledgement; ${sum(({ promises }) => promises)} alerts acknowledged, none lost; ready in ${slowest} ms at most\n`,
+      `${kills} kills, ${sum(({ lives }) => lives)} of them past an acknowledgement; ${sum(({ promises }) => promises)} alerts acknowledged, none lost; ready in ${slowest} ms of the processor at most\n`,
     )
     expect(sum(({ lives }) => lives)).toBeGreaterThan(kills / 2)
     expect(sum(({ promises }) => promises)).toBeGreaterThan(3 * kills)
     expect(slowest).toBeLessThan(5000)
   },
-  5000 * kills,
+  // a busy machine starts a process in ten seconds
+  60_000 + 15_000 * kills,
 )

@@ -18,10 +18,10 @@ import type { DeviceStatus, OutputEnvironment } from './output.js'
 
 interface DiscoveryOptions
   extends Pick<OutputEnvironment, 'hostname' | 'alertFile' | 'version' | 'dashboardUrl'> {
-  /** Of the agent's topics; null: oddflow/ and the machine's name. */
-  readonly prefix: string | null
-  /** Prefix of the descriptions' topics; null: none. */
-  readonly homeAssistant: string | null
+  /** Of the agent's topics; by default oddflow/ and the machine's name. */
+  readonly prefix?: string | undefined
+  /** Prefix of the descriptions' topics; false: none. */
+  readonly homeAssistant: string | false
   /** The broker may send answers: devices have buttons. */
   readonly answers: boolean
 }
@@ -67,7 +67,7 @@ export function keptMessages(
     ...devices.flatMap((device) => deviceEntities(options, discoveryPrefix, device)),
   ]
   for (const key of gone) {
-    for (const [topic] of deviceEntities(options, homeAssistant ?? DISCOVERY, { ...NO_DEVICE, key }))
+    for (const [topic] of deviceEntities(options, homeAssistant || DISCOVERY, { ...NO_DEVICE, key }))
       kept.set(topic, '')
     kept.set(`${prefix}/devices/${keyOf({ key })}`, '')
   }
@@ -76,9 +76,9 @@ export function keptMessages(
     const { state, incidentsToday, lastIncident, unanswered } = device
     const answers = unanswered === null ? 'offline' : 'online'
     const status = JSON.stringify({ state, incidentsToday, lastIncident: plain(lastIncident), answers })
-    kept.set(`${prefix}/devices/${keyOf(device)}`, homeAssistant === null ? '' : status)
+    kept.set(`${prefix}/devices/${keyOf(device)}`, homeAssistant === false ? '' : status)
   }
-  if (homeAssistant === null) return kept
+  if (homeAssistant === false) return kept
   for (const [topic, payload] of described(homeAssistant)) {
     const isNone = !options.answers && topic.startsWith(`${homeAssistant}/button/`)
     kept.set(topic, isNone ? '' : JSON.stringify(payload))

@@ -194,17 +194,13 @@ class MqttOutput implements Output {
   readonly name: string
   readonly target: string
   readonly batch = BATCH
-  readonly #options: Omit<MqttOptions, 'prefix' | 'homeAssistant'> & {
-    readonly prefix: string | null
-    readonly homeAssistant: string | null
-  }
+  readonly #options: MqttOptions
   readonly #connect: Mqtt['connect']
   readonly #described: Awaited<ReturnType<typeof openDescribedDevices>>
   readonly #isTrial: boolean
+  /** Of all topics. */
+  readonly #prefix: string
   readonly #clientOptions: Parameters<Mqtt['connect']>[1]
-  readonly #status: string
-  readonly #alerts: string
-  readonly #answers: string
   /** Takes answers, or null. */
   readonly #remote: RemoteAnswers | null
   readonly #takesMessage: () => boolean
@@ -219,23 +215,22 @@ class MqttOutput implements Output {
   #client: MqttClient | null
 
   constructor(
-    { prefix: given, homeAssistant, ...options }: MqttOptions,
+    options: MqttOptions,
     connect: Mqtt['connect'],
     described: Awaited<ReturnType<typeof openDescribedDevices>>,
   ) {
-    const { clock, isTrial = false } = options
-    this.#options = { ...options, prefix: given ?? null, homeAssistant: homeAssistant || null }
+    const { clock, isTrial = false, username, passwordFile, caFile } = options
+    const { prefix, clientId } = namesOf(options)
+    this.#options = options
     this.#connect = connect
     this.#described = described
     this.#isTrial = isTrial
+    this.#prefix = prefix
     this.name = options.name
     this.target = originOf(options.url)
-    const { prefix, clientId } = namesOf(this.#options)
-    this.#status = `${prefix}/status`
-    this.#alerts = `${prefix}/alerts`
-    this.#answers = `${prefix}/answer`
     this.#remote = options.answers ? (options.remoteAnswers ?? null) : null
     this.#takesMessage = createMessageRate(clock.monotonicMillis)
+    const will = { topic: `${prefix}/status`, payload: Buffer.from('offline'), qos: 1, retain: true } as const
     this.#clientOptions = {
       // a client of the same id would be thrown out by the broker
       clientId: `${clientId}${isTrial ? '-trial' : ''}`,
@@ -249,12 +244,10 @@ class MqttOutput implements Output {
       resubscribe: false,
       // connects after the listeners are added
       manualConnect: true,
-      ...(options.username === undefined ? {} : { username: options.username }),
-      ...(options.passwordFile === undefined ? {} : { password: readSecret(options.passwordFile) }),
-      ...(options.caFile === undefined ? {} : { ca: readCertificates(options.caFile) }),
-      ...(isTrial
-        ? {}
-        : { will: { topic: this.#status, payload: Buffer.from('offline'), qos: 1, retain: true } }),
+      ...(username === undefined ? {} : { username }),
+      ...(passwordFile === undefined ? {} : { password: readSecret(passwordFile) }),
+      ...(caFile === undefined ? {} : { ca: readCertificates(caFile) }),
+      ...(isTrial ? {} : { will }),
     }
     this.#client = this.#begin()
     // without acknowledgements, so that alerts can use all that the broker allows
@@ -279,6 +272,7 @@ class MqttOutput implements Output {
 
   async deliver({ lines }: AlertBatch, signal: AbortSignal): Promise<string> {
     const open = this.#client
+    const topic = `${this.#prefix}/alerts`
     if (open === null || !open.connected) throw new Error(`${this.target}: ${this.#lastError}`)
     let isBroken = false
     try {
@@ -292,7 +286,7 @@ class MqttOutput implements Output {
         const silent = (): void => this.#onBroken(new Error('does not acknowledge'))
         if (limit.aborted) silent()
         else limit.addEventListener('abort', silent, { once: true })
-        const published = this.#announced.then(() => publish(open, this.target, this.#alerts, lines))
+        const published = this.#announced.then(() => publish(open, this.target, topic, lines))
         return Promise.race([published, broken]).finally(() => {
           this.#onBroken = () => undefined
         })
@@ -303,7 +297,7 @@ class MqttOutput implements Output {
         this.#client = this.#begin()
         open.end(true)
       }
-      throw deliveryError(this.target, this.#alerts, error as Error)
+      throw deliveryError(this.target, topic, error as Error)
     }
     return `acknowledged by the broker (MQTT ${this.#protocolVersion === 5 ? '5' : '3.1.1'})`
   }
@@ -316,7 +310,7 @@ class MqttOutput implements Output {
     if (open.connected && !this.#isTrial) {
       // after a farewell the broker does not send the last will
       const farewell = async (): Promise<void> => {
-        await open.publishAsync(this.#status, 'offline', { qos: 1, retain: true })
+        await open.publishAsync(`${this.#prefix}/status`, 'offline', { qos: 1, retain: true })
         await open.endAsync()
       }
       await withinMillis(this.#options.clock, GOODBYE_MILLIS, null, (limit) =>
@@ -339,8 +333,11 @@ class MqttOutput implements Output {
     const devices = this.#options.devices?.() ?? []
     const keys = devices.map(({ key }) => key)
     const gone = [...this.#described.keys].filter((key) => !keys.includes(key))
-    if (this.#options.homeAssistant !== null) await this.#described.add(keys)
-    const wanted = new Map([[this.#status, 'online'], ...keptMessages(this.#options, devices, gone)])
+    if (this.#options.homeAssistant !== false) await this.#described.add(keys)
+    const wanted = new Map([
+      [`${this.#prefix}/status`, 'online'],
+      ...keptMessages(this.#options, devices, gone),
+    ])
     let isComplete = true
     for (const [topic, text] of wanted) {
       if (this.#kept.get(topic) === text) continue
@@ -399,7 +396,7 @@ class MqttOutput implements Output {
   }
 
   #takeAnswers(opening: MqttClient, remote: RemoteAnswers): void {
-    const topic = this.#answers
+    const topic = `${this.#prefix}/answer`
     opening.on('connect', () => {
       // asks for no retained messages; MQTT 3.1.1 sends them anyway
       opening.subscribeAsync(topic, { qos: 1, rh: 2 }).catch(({ message }: Error) => {

@@ -102,7 +102,7 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
   const subject = `oddflow.gateway.${gateway}.event`
   const statusSubject = `oddflow.gateway.${gateway}.status`
   const library = named(await import('@nats-io/transport-node'))
-  const link = new NatsLink(settings, gateway, statusSubject, environment, library)
+  const link = createLink(settings, gateway, statusSubject, environment, library)
   const { target } = link
   const closing = new AbortController()
   if (status !== undefined && isTrial !== true)
@@ -149,96 +149,84 @@ interface OpenLink {
   readonly client: JetStreamClient
 }
 
+type Link = ReturnType<typeof createLink>
+
 /** The connection to the server, opened when needed. */
-class NatsLink {
-  readonly target: string
+function createLink(
+  { url, seedFile, caFile }: NatsSettings,
+  gateway: string,
+  statusSubject: string,
+  { clock, log }: OutputEnvironment,
+  { nkeyAuthenticator }: typeof import('@nats-io/transport-node'),
+) {
+  const target = originOf(url)
   /** Why the server denied a message: it reports that apart from the request. */
-  readonly denied: { event: string | null; status: string | null } = { event: null, status: null }
-  readonly #options: Omit<Parameters<typeof connectLimited>[0], 'onRefused'>
-  readonly #statusSubject: string
-  readonly #nowMillis: () => number
-  readonly #warn: (message: string) => void
-  #open: OpenLink | null = null
-  #opening: Promise<OpenLink> | null = null
-  #lostMillis: number | null = null
-  #refusals = 0
-
-  constructor(
-    { url, seedFile, caFile }: NatsSettings,
-    gateway: string,
-    statusSubject: string,
-    { clock, log }: OutputEnvironment,
-    { nkeyAuthenticator }: typeof import('@nats-io/transport-node'),
-  ) {
-    this.target = originOf(url)
-    this.#statusSubject = statusSubject
-    this.#nowMillis = clock.monotonicMillis
-    this.#warn = (message) => log.warn(`${this.target}: ${message}`)
-    const seed = seedFile === undefined ? null : new TextEncoder().encode(readSeed(seedFile))
-    const authority = caFile === undefined ? {} : { ca: readCertificates(caFile).join('\n') }
-    this.#options = {
-      servers: url,
-      name: `oddflow-agent ${gateway}`,
-      inboxPrefix: `_INBOX.${gateway}`,
-      timeout: CONNECT_MILLIS,
-      maxReconnectAttempts: -1,
-      pingInterval: PING_MILLIS,
-      maxPingOut: 2,
-      ignoreClusterUpdates: true,
-      reconnectToServer: (servers) => ({ server: servers[0] ?? null, delay: this.#delayMillis() }),
-      ...(seed === null ? {} : { authenticator: nkeyAuthenticator(seed) }),
-      // otherwise the client continues without encryption if a tls:// server offers no TLS
-      ...(url.startsWith('tls:') ? { tls: authority } : {}),
-    }
+  const denied: { event: string | null; status: string | null } = { event: null, status: null }
+  let open: OpenLink | null = null
+  let opening: Promise<OpenLink> | null = null
+  let lostMillis: number | null = null
+  let refusals = 0
+  const seed = seedFile === undefined ? null : new TextEncoder().encode(readSeed(seedFile))
+  const authority = caFile === undefined ? {} : { ca: readCertificates(caFile).join('\n') }
+  const options: Parameters<typeof connectLimited>[0] = {
+    servers: url,
+    name: `oddflow-agent ${gateway}`,
+    inboxPrefix: `_INBOX.${gateway}`,
+    timeout: CONNECT_MILLIS,
+    maxReconnectAttempts: -1,
+    pingInterval: PING_MILLIS,
+    maxPingOut: 2,
+    ignoreClusterUpdates: true,
+    reconnectToServer: (servers) => {
+      const delay = lostMillis === null ? 0 : reconnectDelayMillis(clock.monotonicMillis() - lostMillis)
+      return { server: servers[0] ?? null, delay }
+    },
+    ...(seed === null ? {} : { authenticator: nkeyAuthenticator(seed) }),
+    // otherwise the client continues without encryption if a tls:// server offers no TLS
+    ...(url.startsWith('tls:') ? { tls: authority } : {}),
+    onRefused(reason) {
+      denied.event = reason
+      // 1, 2, 4, 8, …: a server that is refused at each connection does not fill the log
+      if (Number.isInteger(Math.log2(++refusals)))
+        log.warn(
+          `${target}: ${reason}; the connection was closed (${refusals} so far) and is opened again`,
+        )
+    },
   }
-
-  async open(): Promise<OpenLink> {
-    if (this.#open?.connection.isClosed() === false) return this.#open
-    this.#opening ??= this.#dial().finally(() => {
-      this.#opening = null
-    })
-    return this.#opening
-  }
-
-  async close(): Promise<void> {
-    await this.#open?.connection.close()
-  }
-
-  async #dial(): Promise<OpenLink> {
-    this.#lostMillis = null
-    const { jetstream } = named(await import('@nats-io/jetstream'))
-    const onRefused = (reason: string): void => this.#onRefused(reason)
-    const connection = await connectLimited({ ...this.#options, onRefused })
-    void this.#watch(connection)
-    this.#open = { connection, client: jetstream(connection) }
-    return this.#open
-  }
-
-  #delayMillis(): number {
-    return this.#lostMillis === null ? 0 : reconnectDelayMillis(this.#nowMillis() - this.#lostMillis)
-  }
-
-  #onRefused(reason: string): void {
-    this.denied.event = reason
-    // 1, 2, 4, 8, …: a server that is refused at each connection does not fill the log
-    if (Number.isInteger(Math.log2(++this.#refusals)))
-      this.#warn(`${reason}; the connection was closed (${this.#refusals} so far) and is opened again`)
-  }
-
-  async #watch(connection: NatsConnection): Promise<void> {
+  const watch = async (connection: NatsConnection): Promise<void> => {
     for await (const status of connection.status()) {
-      if (status.type === 'disconnect') this.#lostMillis ??= this.#nowMillis()
-      if (status.type === 'reconnect') this.#lostMillis = null
+      if (status.type === 'disconnect') lostMillis ??= clock.monotonicMillis()
+      if (status.type === 'reconnect') lostMillis = null
       if (status.type !== 'error') continue
       const { message } = status.error
-      this.denied[message.includes(`"${this.#statusSubject}"`) ? 'status' : 'event'] = message
+      denied[message.includes(`"${statusSubject}"`) ? 'status' : 'event'] = message
     }
+  }
+  const dial = async (): Promise<OpenLink> => {
+    lostMillis = null
+    const { jetstream } = named(await import('@nats-io/jetstream'))
+    const connection = await connectLimited(options)
+    void watch(connection)
+    open = { connection, client: jetstream(connection) }
+    return open
+  }
+  return {
+    target,
+    denied,
+    async open(): Promise<OpenLink> {
+      if (open?.connection.isClosed() === false) return open
+      opening ??= dial().finally(() => {
+        opening = null
+      })
+      return opening
+    },
+    close: async (): Promise<void> => open?.connection.close(),
   }
 }
 
 /** Ends with `stop`, and never rejects. */
 async function sendStatuses(
-  link: NatsLink,
+  link: Link,
   subject: string,
   { clock, log, status: statusOf }: OutputEnvironment,
   stop: AbortSignal,
@@ -274,7 +262,7 @@ const LEAST_PAUSE_MILLIS = 1000
  * All requests name what they may read (docs/fleet.md); answers are limited here and by the connection. Never rejects; ends with `stop`.
  */
 async function runModelChannel(
-  link: NatsLink,
+  link: Link,
   gateway: string,
   models: FleetModels,
   { clock, log }: OutputEnvironment,

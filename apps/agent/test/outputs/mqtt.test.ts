@@ -34,11 +34,6 @@ const optionsFor = (port: number, changes: Partial<MqttOptions> = {}): MqttOptio
   log: keepingLog(),
   ...changes,
 })
-const discoveryOf = ({ prefix, homeAssistant, ...options }: MqttOptions) => ({
-  ...options,
-  prefix: prefix ?? null,
-  homeAssistant: homeAssistant || null,
-})
 const line = (n: number): Uint8Array => new TextEncoder().encode(`{"event_type":"alert","n":${n}}`)
 const numbersIn = (messages: readonly (readonly [string, string])[]): number[] =>
   messages
@@ -131,7 +126,7 @@ describe('a broker', () => {
       await later.stop()
       expect(statusIn(later.messages)).toEqual(['offline'])
       const described = later.messages.filter(([topic]) => topic.startsWith('homeassistant/'))
-      expect(new Map(described)).toEqual(keptMessages(discoveryOf(optionsFor(port)), []))
+      expect(new Map(described)).toEqual(keptMessages(optionsFor(port), []))
     } finally {
       await delivery.stop()
       await subscriber.stop()
@@ -401,7 +396,7 @@ describe('what a broker keeps for Home Assistant', () => {
 
   it('is descriptions as they are documented, each of an entity of its own', () => {
     const options = {
-      ...discoveryOf(optionsFor(1883)),
+      ...optionsFor(1883),
       answers: true,
       dashboardUrl: 'http://gateway.lan:9477/',
     }
@@ -420,7 +415,7 @@ describe('what a broker keeps for Home Assistant', () => {
 
   it('suggests the group of a device as its area, and nothing without one', () => {
     const areasOf = (group: string | null) =>
-      configsIn(keptMessages(discoveryOf(optionsFor(1883, { answers: true })), [{ ...CAMERA, group }])).map(
+      configsIn(keptMessages(optionsFor(1883, { answers: true }), [{ ...CAMERA, group }])).map(
         ([topic, text]) => {
           const component = topic.split('/')[1] ?? ''
           const { device } = v.parse(v.looseObject({ device: v.looseObject({}) }), JSON.parse(text))
@@ -436,12 +431,12 @@ describe('what a broker keeps for Home Assistant', () => {
 
   it('knows the agent whatever the path of its alert file, and another one by its prefix', () => {
     const topicsOf = (changes: Partial<MqttOptions>) => [
-      ...keptMessages(discoveryOf(optionsFor(1883, changes)), []).keys(),
+      ...keptMessages(optionsFor(1883, changes), []).keys(),
     ]
     expect(topicsOf({ alertFile: '/other.json' })).toEqual(topicsOf({}))
     expect(topicsOf({ prefix: 'second' })).not.toEqual(topicsOf({}))
     // clients of one id would throw each other out
-    const clientOf = (alertFile: string) => namesOf(discoveryOf(optionsFor(1883, { alertFile }))).clientId
+    const clientOf = (alertFile: string) => namesOf(optionsFor(1883, { alertFile })).clientId
     expect(clientOf('/other.json')).not.toBe(clientOf('/var/log/eve.json'))
   })
 
