@@ -220,18 +220,14 @@ export async function isPipe(path: string): Promise<boolean> {
 
 /** Changes nothing. Rejects with FileError if the folder, or the nearest existing one above it, may not be written. */
 export async function checkFolderWritable(path: string): Promise<void> {
-  try {
-    for (let at = path; ; at = dirname(at)) {
-      try {
-        await checkFolder(at)
-        return
-      } catch (error) {
-        if (!hasCode(error, 'ENOENT') || dirname(at) === at) throw error
-      }
-    }
-  } catch (error) {
+  const checkNearest = (at: string): Promise<void> =>
+    checkFolder(at).catch((error: unknown) => {
+      if (!hasCode(error, 'ENOENT') || dirname(at) === at) throw error
+      return checkNearest(dirname(at))
+    })
+  await checkNearest(path).catch((error: unknown) => {
     throw fileError('write', path, error)
-  }
+  })
 }
 
 async function checkFolder(path: string): Promise<void> {

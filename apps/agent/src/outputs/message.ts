@@ -2,6 +2,7 @@
  * Message: an event in words, for mail, chat, push and one line of a log. People get incidents, events about the agent itself, and alerts
  * of no incident. Names may come from the network: control characters, marks that reorder text and links are removed.
  */
+import type { Incident } from '../incidents/incident.js'
 import { adviceOf } from '../page/kinds.js'
 import type { AlertBatch } from '../spool/alert-log.js'
 
@@ -44,19 +45,10 @@ interface Event {
   }
 }
 
-interface EventDevice {
-  readonly address: string
-  readonly name?: string
-}
+type EventDevice = Pick<Incident['device'], 'address' | 'name'>
 
-interface EventIncident {
-  readonly id: string
-  readonly change: 'opened' | 'worse' | 'over'
-  readonly kind: string
-  readonly level: 'low' | 'medium' | 'high'
-  readonly device: EventDevice
-  readonly facts: readonly { readonly rule: string; readonly fact: string }[]
-  readonly reasons: readonly string[]
+interface EventIncident extends Pick<Incident, 'id' | 'kind' | 'level' | 'device' | 'facts' | 'reasons'> {
+  readonly change: keyof typeof CHANGES
 }
 
 const LONGEST = 2000

@@ -188,9 +188,7 @@ function createLink(
       denied.event = reason
       // 1, 2, 4, 8, …: a server that is refused at each connection does not fill the log
       if (Number.isInteger(Math.log2(++refusals)))
-        log.warn(
-          `${target}: ${reason}; the connection was closed (${refusals} so far) and is opened again`,
-        )
+        log.warn(`${target}: ${reason}; the connection was closed (${refusals} so far) and is opened again`)
     },
   }
   const watch = async (connection: NatsConnection): Promise<void> => {

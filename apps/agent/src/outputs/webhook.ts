@@ -46,10 +46,8 @@ interface ReceiverRequest {
 interface Receiver {
   /** Where it is a fixed one. */
   readonly url?: string
-  /** The secret is a token from a file, and not the URL. */
-  readonly takesToken: boolean
-  /** The token has to be given. */
-  readonly needsToken?: boolean
+  /** A token from a file; without one, the URL is the secret. */
+  readonly token?: 'optional' | 'needed'
   readonly needsUser?: boolean
   readonly request: (
     message: Message,
@@ -79,9 +77,10 @@ function literal(text: string): string {
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
 const escaped = (text: string): string => text.replace(/[&<>]/g, (c) => ENTITIES[c])
 
-const RECEIVERS = {
+type Preset = 'slack' | 'discord' | 'teams' | 'ntfy' | 'gotify' | 'pushover'
+
+const RECEIVERS: Readonly<Record<Preset, Receiver>> = {
   slack: {
-    takesToken: false,
     request: (message, { url }) =>
       json(url, {
         text: `*${escaped(message.title)}*\n${escaped(sentenceOf(message))}`,
@@ -90,7 +89,6 @@ const RECEIVERS = {
       }),
   },
   discord: {
-    takesToken: false,
     request: (message, { url }) =>
       json(url, {
         content: `**${literal(message.title)}**\n${literal(sentenceOf(message))}`.slice(0, 2000),
@@ -98,7 +96,6 @@ const RECEIVERS = {
       }),
   },
   teams: {
-    takesToken: false,
     request: (message, { url }) =>
       json(url, {
         type: 'message',
@@ -120,7 +117,7 @@ const RECEIVERS = {
       }),
   },
   ntfy: {
-    takesToken: true,
+    token: 'optional',
     request(message, { url, token }) {
       const topic = decodeURIComponent(url.pathname.slice(url.pathname.lastIndexOf('/') + 1))
       const root = new URL(url)
@@ -139,8 +136,7 @@ const RECEIVERS = {
     },
   },
   gotify: {
-    takesToken: true,
-    needsToken: true,
+    token: 'needed',
     request: (message, { url, token }) =>
       json(
         url,
@@ -150,8 +146,7 @@ const RECEIVERS = {
   },
   pushover: {
     url: 'https://api.pushover.net/1/messages.json',
-    takesToken: true,
-    needsToken: true,
+    token: 'needed',
     needsUser: true,
     request: (message, { url, token, user }) => ({
       url,
@@ -165,12 +160,6 @@ const RECEIVERS = {
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
     }),
   },
-} as const satisfies Readonly<Record<string, Receiver>>
-
-type Preset = keyof typeof RECEIVERS
-
-function receiverOf(preset: Preset): Receiver {
-  return RECEIVERS[preset]
 }
 
 /** Sent by the agent itself, or a secret. */
@@ -214,7 +203,7 @@ export const webhook = defineOutput({
   kind: 'webhook',
   entries,
   check({ url, urlFile, tokenFile, preset, user, body, headers }, refuse) {
-    const receiver = preset === undefined ? null : receiverOf(preset)
+    const receiver = preset === undefined ? null : RECEIVERS[preset]
     if (url !== undefined && urlFile !== undefined) refuse('urlFile', 'url is given too; remove one of them')
     if (url === undefined && urlFile === undefined && receiver?.url === undefined)
       refuse('url', 'is missing; give url or urlFile')
@@ -223,9 +212,9 @@ export const webhook = defineOutput({
       refuse('url', 'must not contain a name or a password; give tokenFile')
     if (receiver !== null && body !== undefined)
       refuse('body', `${preset} has its own; remove preset or body`)
-    if (receiver?.takesToken === false && tokenFile !== undefined)
+    if (receiver !== null && receiver.token === undefined && tokenFile !== undefined)
       refuse('tokenFile', `${preset} takes no token: its URL is the secret; give urlFile`)
-    if (receiver?.needsToken === true && tokenFile === undefined)
+    if (receiver?.token === 'needed' && tokenFile === undefined)
       refuse('preset', `${preset} needs a token; give tokenFile`)
     if ((receiver?.needsUser === true) !== (user !== undefined))
       refuse(
@@ -262,7 +251,7 @@ export const ntfy = defineOutput({
 /** null: the URL is in `urlFile`. */
 function fixedUrl({ url, urlFile, preset }: Pick<WebhookOptions, 'url' | 'urlFile' | 'preset'>): URL | null {
   if (urlFile !== undefined) return null
-  return new URL(url ?? (preset === undefined ? undefined : receiverOf(preset).url) ?? '')
+  return new URL(url ?? (preset === undefined ? undefined : RECEIVERS[preset].url) ?? '')
 }
 
 export interface WebhookOptions extends Omit<SettingsOf<'webhook', typeof entries>, 'kind'> {
@@ -278,7 +267,7 @@ const REFUSALS = [400, 413, 422]
 /** Throws FileError if the certificates cannot be read. */
 export function createWebhook(options: WebhookOptions): Output {
   const { preset, body, urlFile, tokenFile, user = '' } = options
-  const receiver = preset === undefined ? null : receiverOf(preset)
+  const receiver = preset === undefined ? null : RECEIVERS[preset]
   const fixed = fixedUrl(options)
   // the path is a part of the secret
   const shown =

@@ -47,15 +47,21 @@ export class Notifier {
   }
 }
 
-/** Of the records of one batch, with their headers; the longest record fits. */
+/** Read at a time: at least the longest record. */
 const BATCH_BYTES = RECORD_HEADER_BYTES + MAXIMUM_PAYLOAD_BYTES
+
+interface Position {
+  readonly segment: Segment
+  readonly sequence: number
+  readonly offset: number
+}
 
 export class SpoolReader implements AlertReader {
   readonly name: string
   readonly cursor: ReaderCursor
   readonly #view: Spool
   /** Where a record begins, the one numbered cursor.next after a read. */
-  #position: { segment: Segment; sequence: number; offset: number } | null = null
+  #position: Position | null = null
   #isKept: boolean
 
   private constructor(name: string, view: Spool, cursor: ReaderCursor, isKept: boolean) {
@@ -142,32 +148,41 @@ export class SpoolReader implements AlertReader {
 
   /** Alerts from cursor.next, which is moved past damaged ones; empty if none can be read. */
   async #readFrom(segment: Segment, limit: number): Promise<Uint8Array[]> {
-    const { cursor } = this
-    const view = this.#view
     const kept = this.#position
     const from =
-      kept !== null && kept.segment === segment && kept.sequence <= cursor.next
+      kept !== null && kept.segment === segment && kept.sequence <= this.cursor.next
         ? kept
         : { segment, sequence: segment.first, offset: SEGMENT_HEADER_BYTES }
-    const file = await view.files.open(segment.path, 'read').catch(() => null)
+    const left = Math.max(0, segment.bytes - from.offset)
+    const file = await this.#view.files.open(segment.path, 'read').catch(() => null)
     if (file === null) return []
-    const length = Math.max(0, Math.min(segment.bytes - from.offset, MAXIMUM_READ_BYTES))
-    const bytes = await file.read(from.offset, length).finally(() => file.close())
+    try {
+      const lines = this.#linesOf(await file.read(from.offset, Math.min(left, BATCH_BYTES)), from, limit)
+      // the next alert may lie far behind damaged or delivered ones
+      return lines.length > 0 || left <= BATCH_BYTES
+        ? lines
+        : this.#linesOf(await file.read(from.offset, Math.min(left, MAXIMUM_READ_BYTES)), from, limit)
+    } finally {
+      await file.close()
+    }
+  }
+
+  #linesOf(bytes: Uint8Array, from: Position, limit: number): Uint8Array[] {
+    const { cursor } = this
+    const { segment } = from
     const lines: Uint8Array[] = []
-    let batchBytes = 0
     for (const { sequence, offset, payload } of recordsOf(bytes, from.sequence, segment.end)) {
       // alerts before the wanted one are skipped unread, and forged ones with the damaged ones
-      if (sequence < cursor.next || !(sequence >= view.ownFrom || isEvent(payload))) continue
+      if (sequence < cursor.next || !(sequence >= this.#view.ownFrom || isEvent(payload))) continue
       if (lines.length === 0 && sequence > cursor.next) {
-        view.damaged(segment.path, cursor.next, sequence)
+        this.#view.damaged(segment.path, cursor.next, sequence)
         cursor.forget(sequence)
       }
-      const recordBytes = RECORD_HEADER_BYTES + payload.length
-      const isNext = sequence === cursor.next + lines.length
-      if (!isNext || lines.length === limit || batchBytes + recordBytes > BATCH_BYTES) break
+      const end = offset + RECORD_HEADER_BYTES + payload.length
+      if (sequence !== cursor.next + lines.length || lines.length === limit) break
+      if (lines.length > 0 && end > BATCH_BYTES) break
       lines.push(payload.slice())
-      batchBytes += recordBytes
-      this.#position = { segment, sequence: sequence + 1, offset: from.offset + offset + recordBytes }
+      this.#position = { segment, sequence: sequence + 1, offset: from.offset + end }
     }
     return lines
   }

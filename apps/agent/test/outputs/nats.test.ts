@@ -88,6 +88,9 @@ function output(given: Partial<NatsSettings> = {}, more: Partial<OutputEnvironme
   )
 }
 
+/** A busy machine takes more than a tenth of the time to connect. */
+const PATIENT = { clock: createSystemClock() }
+
 const lineOf = (id: string, more = ''): Uint8Array =>
   new TextEncoder().encode(
     JSON.stringify({ timestamp: '2026-11-29T00:00:00.000000+0000', more, oddflow: { id } }),
@@ -109,7 +112,7 @@ it('connects again within two seconds at first and a minute later on, spread eve
 
 describe.runIf(hasNatsServer)('an output of kind nats', () => {
   it('stores events under the name of the gateway, and one that comes again once', async () => {
-    const out = await output()
+    const out = await output({}, PATIENT)
     const before = await stored()
     expect(await out.deliver(batch(lineOf('a'), lineOf('b')), signal)).toBe('stored by the server')
     await out.deliver(batch(lineOf('b'), lineOf('c')), signal)
@@ -123,7 +126,7 @@ describe.runIf(hasNatsServer)('an output of kind nats', () => {
   it('stores an event of each gateway that makes the same one', async () => {
     const before = await stored()
     for (const gateway of ['kitchen', 'cellar'] as const) {
-      const out = await output({ gateway, seedFile: seedFile(gateway) })
+      const out = await output({ gateway, seedFile: seedFile(gateway) }, PATIENT)
       await out.deliver(batch(lineOf('seen-by-both')), signal)
       await out.deliver(batch(lineOf('seen-by-both')), signal)
       await out.close()
