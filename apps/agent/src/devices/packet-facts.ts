@@ -20,6 +20,7 @@ const [TCP, UDP] = [6, 17]
  *
  * Clients try again while a server restarts or hangs, and programs log by UDP without an answer, some from a new port for each message. So
  * the requests of one address count as one while there are fewer than RETRIES or, where the service refuses them (RST) and by UDP, LOUD.
+ * But of a service that has nearly as many as are kept, each counts: a few addresses may share a flood.
  */
 
 /** Checked when this number of requests is open within the window, and at each four times that number. */
@@ -35,6 +36,7 @@ const LOUD = 4096
 const MAXIMUM_SERVICES = 512
 /** Of one service: more are not counted. */
 const MAXIMUM_OF_SERVICE = 8192
+const NEARLY_FULL = MAXIMUM_OF_SERVICE - FLOOD
 const MAXIMUM_REQUESTS = 32_768
 const [FIN, SYN, RST, ACK] = [1, 2, 4, 16]
 /** A flood names a sender of this share of the requests. */
@@ -229,10 +231,12 @@ function countOpen({ open, isUdp }: Service, untilMicros: number): { count: numb
     counts[isRefused ? 'refused' : 'waiting']++
     ofHost.set(host, counts)
   }
+  const isFull = open.size > NEARLY_FULL
   let [count, most] = [0, 0]
   let sender: number | null = null
   for (const [host, { waiting, refused }] of ofHost) {
-    const many = (waiting < (isUdp ? LOUD : RETRIES) ? 0 : waiting) + (refused < LOUD ? 0 : refused)
+    const loud = (waiting < (isUdp ? LOUD : RETRIES) ? 0 : waiting) + (refused < LOUD ? 0 : refused)
+    const many = isFull ? waiting + refused : loud
     count += Math.max(1, many)
     if (many > most) [most, sender] = [many, host]
   }

@@ -172,6 +172,17 @@ describe('a flood of requests', () => {
     expect(told).toEqual([expect.not.stringContaining(' from ')])
   })
 
+  it('is reported where several addresses share it, each with fewer requests than one alone may have', () => {
+    for (const addresses of [2, 3, 50, 511]) {
+      const shared = (flags?: number) =>
+        each(20_000, (i) => [{ ...request(i, flags, 200 * i), from: [CLIENT + (i % addresses), 1024 + i] }])
+      for (const packets of [shared(), refusing(shared(SYN))])
+        expect(toldOf(packets), String(addresses)).toContainEqual(
+          expect.stringMatching(/^192.168.0.23 received 8\d{3} requests .* that did not become connections$/),
+        )
+    }
+  })
+
   it('is not reported of a client that is refused often, or of a burst of log messages by UDP', () => {
     expect(toldOf(refusing(ofOne(280, 430_000, SYN)))).toEqual([])
     expect(toldOf(refusing(ofOne(700, 200, SYN)))).toEqual([])
