@@ -250,7 +250,7 @@ function toldBy(given: string, { config, passwordFile }: SetupOptions): Told {
   if (/^(mqtt|smtp)s?:$/.test(url.protocol)) {
     const { username: user } = url
     const own = passwordFile === undefined ? secret : resolve(passwordFile)
-    const login = user === '' ? {} : { username: decodeURIComponent(user), passwordFile: own }
+    const login = user === '' ? {} : { username: decoded(user, given), passwordFile: own }
     const more = user === '' || passwordFile !== undefined ? {} : { login: { user, file: secret } }
     const server = `${url.protocol}//${url.host}`
     if (url.protocol.startsWith('mqtt')) return of({ kind: 'mqtt', url: server, ...login }, more)
@@ -265,6 +265,15 @@ function toldBy(given: string, { config, passwordFile }: SetupOptions): Told {
     { kind: 'webhook', ...(preset === null ? {} : { preset }), urlFile: secret },
     { files: { [secret]: `${address}\n` } },
   )
+}
+
+/** Throws UsageError. */
+function decoded(user: string, given: string): string {
+  try {
+    return decodeURIComponent(user)
+  } catch {
+    throw new UsageError(`${given}: the user ${user} has a % that no two hexadecimal digits of UTF-8 follow`)
+  }
 }
 
 function presetOf({ hostname, pathname }: URL): string | null {

@@ -270,8 +270,8 @@ export interface RecoveredSegments {
   readonly segments: Segment[]
   /** A number that no alert has had. */
   readonly end: number
-  /** Outputs of earlier runs, also those whose cursor is damaged. */
-  readonly outputs: ReadonlySet<string>
+  /** Next alert of each output of earlier runs; 0 where its cursor is damaged. */
+  readonly outputs: ReadonlyMap<string, number>
 }
 
 export async function recoverSegments(
@@ -285,10 +285,13 @@ export async function recoverSegments(
     .map(Number)
     .sort((a, b) => a - b)
   const segments: Segment[] = []
-  const outputs = new Set(names.flatMap((name) => /^(.+)\.place(\.damaged)?$/.exec(name)?.[1] ?? []))
+  const outputs = new Map<string, number>()
+  for (const name of names) {
+    const output = /^(.+)\.place(\.damaged)?$/.exec(name)?.[1]
+    if (output !== undefined) outputs.set(output, (await readCursor(files, folder, output, log))?.next ?? 0)
+  }
   // a cursor or the end mark may be ahead of the remaining segments
-  const ends = [0, await readEnd(files, folder, log), ...firsts]
-  for (const output of outputs) ends.push((await readCursor(files, folder, output, log))?.next ?? 0)
+  const ends = [0, await readEnd(files, folder, log), ...firsts, ...outputs.values()]
   for (const [i, first] of firsts.entries()) {
     const path = segmentPath(folder, first)
     const isLast = i === firsts.length - 1

@@ -74,9 +74,14 @@ export class SpoolReader implements AlertReader {
   static async open(name: string, view: Spool): Promise<SpoolReader> {
     const start = view.segments[0]?.first ?? view.end
     const kept = await readCursor(view.files, view.folder, name, view.faults)
-    // a new output begins with new alerts; without any cursor, all were lost
+    // a new output begins with what no output has had: it may have been renamed; without any cursor, all were lost
     const isNew = view.outputs.size > 0 && !view.outputs.has(name)
-    const cursor = new ReaderCursor(kept?.next ?? (isNew ? view.end : start), kept?.dropped)
+    const begin = isNew ? Math.max(start, Math.min(...view.outputs.values())) : start
+    if (begin > start)
+      view.faults.warn(
+        `${name}: a new output of ${view.folder}; it does not get earlier alerts that all others have had (${begin - start})`,
+      )
+    const cursor = new ReaderCursor(kept?.next ?? begin, kept?.dropped)
     if (cursor.next < start) view.damaged(view.folder, cursor.next, start)
     cursor.forget(start)
     const reader = new SpoolReader(name, view, cursor, kept !== null)

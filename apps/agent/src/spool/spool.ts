@@ -160,7 +160,7 @@ export class Spool implements AlertLog {
   /** Alerts before this number are of an earlier run: any program that may write to the folder can have made them. */
   readonly ownFrom: number
   /** Outputs of earlier runs. */
-  readonly outputs: ReadonlySet<string>
+  readonly outputs: ReadonlyMap<string, number>
   /** Sequence number behind the last acknowledged alert. */
   end: number
   readonly #options: SpoolOptions

@@ -151,6 +151,7 @@ describe('by flags', () => {
     [['--tell', 'webhook:https://me@example.org/x'], /without a user/],
     [['--tell', 'smtps://mail.example'], /add the recipient/],
     [['--tell', 'mqtt://me@192.0.2.5'], /give --password-file too/],
+    [['--tell', 'mqtt://%zz@192.0.2.5'], /%zz has a % that no two/],
     [['--tell', 'https://ntfy.sh/'], /outputs\[0\]\.url/],
     [['--approve', 'nobody'], /--approve/],
   ])('%j is refused, and nothing written', async (args, says) => {
