@@ -7,6 +7,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import ts from 'typescript'
 import { afterAll, expect, it } from 'vitest'
 import { readWorkspaces } from '../tools/workspace/layout.mjs'
 import { findReadmeSample } from './support/readme-sample.js'
@@ -16,6 +17,7 @@ const readme = join(root, 'README.md')
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-readme-'))
 symlinkSync(join(root, 'test'), join(folder, 'test'))
 mkdirSync(join(folder, 'node_modules'))
+writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
 symlinkSync(join(root, 'apps/trainer'), join(folder, 'node_modules', 'oddflow'))
 mkdirSync(join(folder, 'node_modules', '@oddflow'))
 for (const name of ['core', 'detectors', 'online'])
@@ -55,13 +57,17 @@ it('has a guide for developers whose examples print what stands below them', () 
   const actual = text.replace(
     /(```ts\n([\s\S]*?)```\n\n```text\n)[\s\S]*?```/g,
     (_all, before, code: string) => {
-      writeFileSync(join(folder, 'example.mjs'), code)
+      writeFileSync(join(folder, `example-${++examples}.ts`), code)
+      writeFileSync(join(folder, 'example.mjs'), withoutTypes(code))
       const ran = spawnSync(process.execPath, ['example.mjs'], { cwd: folder, encoding: 'utf8' })
-      expect(ran, `example ${++examples}: ${ran.stderr}`).toMatchObject({ status: 0, stderr: '' })
+      expect(ran, `example ${examples}: ${ran.stderr}`).toMatchObject({ status: 0, stderr: '' })
       return `${before}${ran.stdout}\`\`\``
     },
   )
   expect(examples).toBe(text.match(/^```ts$/gm)?.length)
+  expect(typeErrors(Array.from({ length: examples }, (_, i) => join(folder, `example-${i + 1}.ts`)))).toEqual(
+    [],
+  )
   if (process.env.UPDATE_README === '1') writeFileSync(path, actual)
   expect(actual).toBe(process.env.UPDATE_README === '1' ? readFileSync(path, 'utf8') : text)
 })
@@ -74,6 +80,29 @@ it('has a row for every package, and leads to its README', () => {
   const workspaces = readWorkspaces() as { directory: string; manifest: { name: string } }[]
   expect(listed.sort()).toEqual(workspaces.map((w) => `${w.manifest.name} in ${w.directory}`).sort())
 })
+
+const compilerOptions: ts.CompilerOptions = {
+  strict: true,
+  noEmit: true,
+  target: ts.ScriptTarget.ES2022,
+  module: ts.ModuleKind.NodeNext,
+  moduleResolution: ts.ModuleResolutionKind.NodeNext,
+  types: ['node'],
+  typeRoots: [join(root, 'node_modules/@types')],
+  skipLibCheck: true,
+}
+
+function withoutTypes(code: string): string {
+  return ts.transpileModule(code, {
+    compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext },
+  }).outputText
+}
+
+function typeErrors(files: string[]): string[] {
+  return ts
+    .getPreEmitDiagnostics(ts.createProgram(files, compilerOptions))
+    .map(({ file, messageText }) => `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`)
+}
 
 /** Runs the program as a shell would for words and double quotes; gives both streams as a terminal shows them. */
 function run(words: string): string {

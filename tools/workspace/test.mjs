@@ -102,7 +102,8 @@ export async function runEverything(args) {
     const besideTests = async () => {
       for (const name of ['boundaries', 'checks', 'lint', 'unused', 'types']) await stage(name)
     }
-    const [tests] = await Promise.all([runTests(args), besideTests()])
+    // of given paths, the tests alone
+    const [tests] = await Promise.all([runTests(args), args.length > 0 ? null : besideTests()])
     passed += tests.passed
     failed += tests.failed
     skipped = tests.skipped

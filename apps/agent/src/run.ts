@@ -348,7 +348,8 @@ function doctorCommand(): Command {
     .addHelpText(
       'after',
       `
-All options except --try and --format describe the run to check; doctor itself watches nothing.
+All options except --try and --format describe the run to check; doctor itself watches nothing. Without --config, --read
+and --interface it checks the run of /etc/oddflow/agent.yaml, where that exists.
 The exit code is 1 if something is missing, or with --try if an output did not accept the test incident. --try writes
 nothing to the EVE file.
 

@@ -5,7 +5,8 @@
  */
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { readFile, stat, statfs } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import files, { readFile, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { hostname, totalmem } from 'node:os'
 import { dirname } from 'node:path'
@@ -35,6 +36,7 @@ import {
 import { readModels } from '../pipeline/open-models.js'
 import { VERSION } from '../version.js'
 import { keptReports } from './models.js'
+import { USUAL_CONFIG } from './state-of.js'
 
 /** One line of doctor. */
 interface Finding {
@@ -112,7 +114,8 @@ export function exposures({ outputs, listen, dashboard }: Settings): string[] {
 type DoctorOptions = RunOptions & { readonly format: 'text' | 'json'; readonly try?: boolean }
 
 export async function doctor(options: DoctorOptions): Promise<void> {
-  const settings = await readSettings(options)
+  const isUsual = options.read === undefined && options.interface === undefined && existsSync(USUAL_CONFIG)
+  const settings = await readSettings(isUsual ? { config: USUAL_CONFIG, ...options } : options)
   const { input, eve, state, evidence, outputs, listen } = settings
   const findings = [nodeVersion(), memory(settings), await checked('model', () => model(settings))]
   findings.push(...(await budget(settings)))
@@ -125,7 +128,9 @@ export async function doctor(options: DoctorOptions): Promise<void> {
     findings.push(await writable('state', state, checkFolderWritable), ...(await damage(state)))
   } else findings.push(note('state', 'no --state: undelivered alerts are lost when the process ends'))
   if (evidence !== null) findings.push(await writable('evidence', evidence.directory, checkFolderWritable))
-  if (options.try === true)
+  if (options.try === true && outputs.length === 0)
+    findings.push(note('output', 'none: no test incident was sent'))
+  else if (options.try === true)
     findings.push(...(await tryOutputs(settings, createSystemClock(1), standardErrorLog)))
   else findings.push(...(await Promise.all(outputs.map(outputFinding))))
   if (listen !== null) findings.push(await listenFinding(listen))
@@ -270,7 +275,7 @@ function writable(what: string, path: string, check: (path: string) => Promise<v
 
 /** What the disk of a path has none of, for other users than root; null if there is some, or the system does not say. */
 async function lackOf(path: string): Promise<'blocks' | 'inodes' | null> {
-  const disk = await statfs(path).catch(() => null)
+  const disk = await files.statfs(path).catch(() => null)
   if (disk === null) return dirname(path) === path ? null : lackOf(dirname(path))
   if (disk.blocks > 0 && disk.bavail === 0) return 'blocks'
   // some file systems have no number of inodes

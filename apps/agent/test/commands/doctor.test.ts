@@ -1,20 +1,11 @@
 /** What doctor says of the right to record, by a recorder that has none, and of the files that the agent writes. */
 import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import files from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, expect, it, vi } from 'vitest'
 import { doctor } from '../../src/commands/doctor.js'
 import { openControlSocket } from '../../src/devices/control-socket.js'
 import { temporaryFolder } from '../support/folder.js'
-
-/** What the disk of the state folder has free. */
-const disk = vi.hoisted(() => ({ bavail: 9, ffree: 9 }))
-vi.mock('node:fs/promises', async (original) => ({
-  ...(await original<typeof import('node:fs/promises')>()),
-  statfs: async (path: string) => {
-    if (path.endsWith('state')) throw new Error('is not there yet')
-    return { blocks: 9, files: 9, ...disk }
-  },
-}))
 
 afterEach(() => {
   vi.restoreAllMocks()
@@ -85,9 +76,11 @@ it.each([
     said += text
     return true
   })
-  Object.assign(disk, free)
+  vi.spyOn(files, 'statfs').mockImplementation(async (path) => {
+    if (String(path).endsWith('state')) throw new Error('is not there yet')
+    return { type: 0, bsize: 4096, blocks: 9, bfree: 9, files: 9, ...free }
+  })
   await doctor({ config, format: 'text', fold: true })
-  Object.assign(disk, { bavail: 9, ffree: 9 })
   for (const what of ['alerts', 'state'])
     expect(said).toMatch(new RegExp(`^missing {2}${what} .*: no free ${lack} on its disk; remove files`, 'm'))
   expect(process.exitCode).toBe(1)
