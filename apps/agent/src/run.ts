@@ -103,7 +103,7 @@ function setupCommand(): Command {
     .addOption(
       new Option(
         '--approve <who>',
-        'who starts the alerts of a device when the agent has learned it: the agent itself (auto) or a person (manual)',
+        'who approves a device when the agent has learned it, so that its alerts begin: the agent (auto) or a person (manual)',
       ).choices(['auto', 'manual']),
     )
     .option('--service', 'install and start the service')
@@ -167,7 +167,7 @@ function calibrateCommand(): Command {
     .addOption(
       new Option(
         '--false-alerts-per-day <number>',
-        'the budget whose threshold is printed; the file that is written works for any budget',
+        'print the threshold of this budget; the file that is written is for every budget',
       )
         .default(1)
         .argParser(positiveNumber('--false-alerts-per-day')),
@@ -176,9 +176,9 @@ function calibrateCommand(): Command {
     .addHelpText(
       'after',
       `
-With enough flows the threshold is conformal: it keeps the budget for any distribution of scores. With up to ten times
-fewer flows it comes from a fit to the tail of the scores, if a test accepts the fit. Otherwise the budget is refused,
-and the error says how many flows it needs.
+With enough flows the threshold is conformal: it keeps the budget for any distribution of scores. With a tenth of these
+flows it can come from a fit to the tail of the scores, if a test accepts the fit. Otherwise the budget is refused, and
+the error says how many flows it needs.
 
 Examples:
   oddflow-agent calibrate week-2.pcap week-3.pcap --model home.oddflow -o home.calibration
@@ -348,8 +348,8 @@ function doctorCommand(): Command {
     .addHelpText(
       'after',
       `
-All options except --try and --format describe the run to check; doctor itself watches nothing. Without --config, --read
-and --interface it checks the run of /etc/oddflow/agent.yaml, where that exists.
+All options except --try and --format describe the run to check; doctor itself watches nothing. Its default
+configuration is /etc/oddflow/agent.yaml, if that exists.
 The exit code is 1 if something is missing, or with --try if an output did not accept the test incident. --try writes
 nothing to the EVE file.
 

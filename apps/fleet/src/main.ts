@@ -220,7 +220,7 @@ function serveCommand(): Command {
     )
     .option(
       '--server <urls>',
-      'start no server; use these running ones, which were started with the configuration in the folder',
+      'start no server; use these running ones. Start them before, with the configuration in the folder',
     )
     .action(async (options: ServeOptions) => {
       await serve(options, stopOnSignals(), (line) => messages.note(printable(line)))
@@ -293,7 +293,7 @@ function gatewayText({ name, events, lastEvent, status }: Gateway): string {
 function publishCommand(): Command {
   return serverCommand(
     'publish',
-    'Sign a model and offer it to a gateway or a group, to a few gateways of the group first.',
+    'Sign a model and offer it to a gateway or a group. A few gateways of a group get it first.',
   )
     .argument('<model>', 'model file that oddflow train wrote')
     .option('--gateway <name>', 'offer the model to this gateway')

@@ -38,7 +38,7 @@ function trainCommand(): Command {
     .option('--fpr <rate>', 'share of normal flows that may be flagged; sets the threshold', number, 0.01)
     .option(
       '--calibration-share <share>',
-      'share of the training rows that are held out of the fit and set the threshold; with five or more inputs, whole inputs are held out (default: 0.2; an ensemble has no such share: it holds out each input in turn)',
+      'share of the training rows that are left out of the fit and used for the threshold; with five or more inputs, whole inputs are left out (default: 0.2; an ensemble has no such share: it leaves out each input in turn)',
       number,
     )
     .option('--seed <number>', 'seed of all randomness: same seed, same model', whole, 1)
@@ -188,8 +188,8 @@ An ensemble, the default detector, learns only with --assume-normal and takes no
 
 A mixture learns rows that the model finds normal. It holds novel rows until similar rows appear in other inputs
 (--confirm), or until you say that all rows are normal (--assume-normal). The guard undoes a round if rows
-that must stay novel would become normal. The model file keeps what the next update needs, and all options except
---assume-normal, --known-novel and --journal. --defaults resets the kept options, including --no-guard.
+that must stay novel would become normal. The model file keeps all options except --assume-normal, --known-novel and --journal for the
+next update. --defaults sets them back, so the guard is on again.
 
 Examples:
   oddflow update camera.oddflow after-upgrade.pcap -o camera-2.oddflow --assume-normal
@@ -304,7 +304,7 @@ function extractCommand(): Command {
     )
   withFlowMemory(
     command,
-    'memory for the packets of all flows (default: 1G); with --flows, memory for open flows, of which the least active end early when it is full (default: 32M)',
+    'memory for the packets of all flows (default: 1G). With --flows: memory for open flows (default: 32M); when it is full, the least active flows end early',
   )
   return withFlowFlags(withCaptureFlags(command), 'truncate')
     .addHelpText(

@@ -354,7 +354,7 @@ export function withSelectionFlags(command: Command): Command {
   const flags = [
     new Option(
       '--select-normal <input...>',
-      'normal inputs, not trained on: train chooses the parameters that separate them best (AUC) from the inputs of --select-novel',
+      'normal inputs that are not used for training: the chosen parameters separate them best (AUC) from the inputs of --select-novel',
     ),
     new Option('--select-novel <input...>', 'novel inputs for --select-normal'),
     new Option('--select-novel-filter <filter>', 'filter of the --select-novel inputs, instead of --filter'),

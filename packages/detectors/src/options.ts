@@ -129,7 +129,7 @@ export const SHARED_OPTIONS = {
   quantileCompat: choice(['pairs', 'authors', 'positive-pairs'], {
     group: 'Detector',
     value: 'rule',
-    help: "distances from which the bandwidth quantile is taken. pairs: the distances between all pairs of rows, as in the paper's text. authors: also the distance 0 of each row to itself, as in their program. positive-pairs: only distances above 0, for rows that repeat so often that pairs gives a bandwidth of 0",
+    help: "distances from which the bandwidth quantile is taken. pairs: the distances between all pairs of rows, as in the paper's text. authors: also the distance 0 of each row to itself, as in their program. positive-pairs: only distances above 0; for rows with so many repeats that the bandwidth is 0 otherwise",
     older: { field: 'parameters.quantileCompat', value: 'pairs' },
   }),
   /** At most the number of training rows; the default is lowered to it. */

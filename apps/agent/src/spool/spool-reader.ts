@@ -78,7 +78,7 @@ export class SpoolReader implements AlertReader {
     const isNew = view.outputs.size > 0 && !view.outputs.has(name)
     const begin = isNew ? Math.max(start, Math.min(...view.outputs.values())) : start
     if (begin > start)
-      view.faults.warn(
+      view.log.info(
         `${name}: a new output of ${view.folder}; it does not get earlier alerts that all others have had (${begin - start})`,
       )
     const cursor = new ReaderCursor(kept?.next ?? begin, kept?.dropped)

@@ -123,7 +123,7 @@ interface SpoolOptions {
   readonly maximumPendingBytes: number
   /** The input waits for the disk while it works (run-agent.ts), so nothing is refused then. Default false. */
   readonly inputWaits?: boolean
-  readonly log: Pick<Log, 'warn'>
+  readonly log: Pick<Log, 'info' | 'warn'>
   /** Reports damage; the log by default. */
   readonly faults?: Pick<Log, 'warn'>
   /** Called with the numbers of the alerts that survive from now on. */
@@ -153,6 +153,7 @@ export class Spool implements AlertLog {
   lastError: Error | null = null
   readonly files: FileSystem
   readonly folder: string
+  readonly log: Pick<Log, 'info'>
   /** Reports damage. */
   readonly faults: Pick<Log, 'warn'>
   /** In order; a gap between two counts to the first. */
@@ -178,6 +179,7 @@ export class Spool implements AlertLog {
     this.#options = options
     this.files = options.files
     this.folder = folder
+    this.log = options.log
     this.faults = options.faults ?? options.log
     this.segments = segments
     this.ownFrom = end

@@ -490,12 +490,12 @@ export const incidents: Study = {
         'after',
         `
 Scenes:
-  lab       attacks of the traffic lab, a new device, a device that takes another one's address, and normal traffic alone, each in real time
+  lab       in real time: each attack of the traffic lab, a new device, a device that takes another one's address, and normal traffic
   answers   each attack of the lab again, after its incidents were answered "normal"
   learning  a device scans (240 or 900 connections) while the agent still learns it, and the answer is "attack": does its first model flag the scan?
   dns       how many names devices ask DNS for, and how long they are: in normal traffic (data/week, data/watch) and in the lab's DNS tunnel
   week      a week of each device (data/week)
-  hours     false incidents about unusual hours: a device's week five times in a row, the last three times with its days moved to other weekdays
+  hours     five weeks of a device, made of one: in the last three its days are on other weekdays. Counts false incidents about unusual hours
   watch     the later half of each device's captures, after a model of the earlier half (data/watch)
 
 Examples:

@@ -168,7 +168,7 @@ export const updates = defineStudy<object, UpdatesFigures>({
   name: 'updates',
   title: 'Updates of the default',
   description:
-    'a model of half the captures, updated with the rest, compared with a model of all (data/watch)',
+    'compares a model of half the captures that is updated with the rest with a model of all (data/watch)',
   figures,
   run: async ({ data }) => ({
     recipe: describeRecipe(variantNamed(DEFAULT_VARIANT)),

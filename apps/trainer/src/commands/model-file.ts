@@ -174,7 +174,7 @@ export function modelFacts(saved: SavedModel, calibratedBy = calibrationText(sav
 
 /** The one figure of what to expect of a threshold, which holds as far as normal traffic stays as it was. */
 export function promiseText({ calibration }: Threshold): string {
-  return `about ${percent(calibration.bound)} false alarms on traffic like the training's, more where normal traffic differs`
+  return `about ${percent(calibration.bound)} false alarms on traffic like the training's, more on other normal traffic`
 }
 
 function calibrationText({ calibration }: Threshold): string {
