@@ -167,7 +167,7 @@ function calibrateCommand(): Command {
     .addOption(
       new Option(
         '--false-alerts-per-day <number>',
-        'print the threshold of this budget; the file that is written is for every budget',
+        'print the threshold of this budget (the file that is written serves every budget)',
       )
         .default(1)
         .argParser(positiveNumber('--false-alerts-per-day')),
@@ -176,8 +176,8 @@ function calibrateCommand(): Command {
     .addHelpText(
       'after',
       `
-With enough flows the threshold is conformal: it keeps the budget for any distribution of scores. With a tenth of these
-flows it can come from a fit to the tail of the scores, if a test accepts the fit. Otherwise the budget is refused, and
+With enough flows the threshold is conformal: it keeps the budget for any distribution of scores. With a tenth of that
+number, the threshold can come from a fit to the tail of the scores, if a test accepts the fit. Otherwise the budget is refused, and
 the error says how many flows it needs.
 
 Examples:

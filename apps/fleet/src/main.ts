@@ -220,7 +220,7 @@ function serveCommand(): Command {
     )
     .option(
       '--server <urls>',
-      'start no server; use these running ones. Start them before, with the configuration in the folder',
+      'use these running servers instead of starting one; start them with the configuration in the folder',
     )
     .action(async (options: ServeOptions) => {
       await serve(options, stopOnSignals(), (line) => messages.note(printable(line)))

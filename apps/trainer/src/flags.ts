@@ -182,7 +182,10 @@ const flowOptions = (truncation: string): Option[] => [
     '--truncation <mode>',
     `a row covers a duration that is learned from the captures; a longer flow becomes several rows (split), or one row of its beginning (truncate); not for flow-summary (default: ${truncation})`,
   ).choices(['split', 'truncate']),
-  new Option('--idle-timeout <seconds>', 'end a flow after a longer gap (default: 600)').argParser(number),
+  new Option(
+    '--idle-timeout <seconds>',
+    'end a flow when no packet comes for longer than this (default: 600)',
+  ).argParser(number),
   new Option(
     '--active-timeout <seconds>',
     'cut a flow after this time; the rest is another flow (default: 600 for flow-summary, otherwise none)',
@@ -354,7 +357,7 @@ export function withSelectionFlags(command: Command): Command {
   const flags = [
     new Option(
       '--select-normal <input...>',
-      'normal inputs that are not used for training: the chosen parameters separate them best (AUC) from the inputs of --select-novel',
+      'normal inputs, not used for training. train chooses the parameters that best separate them (AUC) from the inputs of --select-novel',
     ),
     new Option('--select-novel <input...>', 'novel inputs for --select-normal'),
     new Option('--select-novel-filter <filter>', 'filter of the --select-novel inputs, instead of --filter'),

@@ -266,7 +266,10 @@ async function readable(path: string): Promise<Finding> {
 function writable(what: string, path: string, check: (path: string) => Promise<void>): Promise<Finding> {
   return checked(what, async () => {
     await check(path)
-    const lack = await lackOf(path)
+    const there = await stat(path).catch(() => null)
+    // a pipe takes no place, and a file that is there needs no inode
+    const isStored = there === null || there.isFile() || there.isDirectory()
+    const lack = isStored ? await lackOf(path, there?.isFile() !== true) : null
     return lack === null
       ? ok(what, `${path} can be written`)
       : missing(what, `${path}: no free ${lack} on its disk; remove files there, or choose another place`)
@@ -274,12 +277,12 @@ function writable(what: string, path: string, check: (path: string) => Promise<v
 }
 
 /** What the disk of a path has none of, for other users than root; null if there is some, or the system does not say. */
-async function lackOf(path: string): Promise<'blocks' | 'inodes' | null> {
+async function lackOf(path: string, isNew: boolean): Promise<'blocks' | 'inodes' | null> {
   const disk = await files.statfs(path).catch(() => null)
-  if (disk === null) return dirname(path) === path ? null : lackOf(dirname(path))
+  if (disk === null) return dirname(path) === path ? null : lackOf(dirname(path), isNew)
   if (disk.blocks > 0 && disk.bavail === 0) return 'blocks'
   // some file systems have no number of inodes
-  return disk.files > 0 && disk.ffree === 0 ? 'inodes' : null
+  return isNew && disk.files > 0 && disk.ffree === 0 ? 'inodes' : null
 }
 
 const PATIENCE_MILLIS = 15_000

@@ -215,9 +215,11 @@ async function askOnce(
   const { request } = await import('node:http')
   // a connection of its own: one that is kept may be to an agent that has ended
   const outgoing = request({ agent: false, socketPath, method, path, timeout: patienceMillis })
-  outgoing.on('timeout', () =>
-    outgoing.destroy(new ControlError('control.silent', `${folder}: the agent does not answer`)),
-  )
+  let isSilent = false as boolean
+  outgoing.on('timeout', () => {
+    isSilent = true
+    outgoing.destroy()
+  })
   outgoing.on('error', () => undefined)
   outgoing.end(body === undefined ? undefined : JSON.stringify(body))
   try {
@@ -228,6 +230,7 @@ async function askOnce(
     const { error } = value as { error?: unknown }
     throw new ControlError(CODES[statusCode] ?? 'control.refused', String(error))
   } catch (error) {
+    if (isSilent) throw new ControlError('control.silent', `${folder}: the agent does not answer`)
     if (!hasCode(error, 'ECONNRESET') && !hasCode(error, 'EPIPE')) throw error
     if (method === 'GET') throw new ControlError('control.busy', ABOUT_TO)
     throw new ControlError(

@@ -141,7 +141,9 @@ function countOf(
   const known = counts.get(key)
   if (known !== undefined) {
     if (known.address !== address) known.isOneAddress = false
-    if (Math.abs(atMicros - known.beganMicros) < WINDOW_MICROS) return known
+    const later = atMicros - known.beganMicros
+    // a flow that ends now may have begun long before the window
+    if (later < WINDOW_MICROS && later > -DAY) return known
     if (isOfDay && Math.abs(atMicros - known.firstMicros) < DAY) {
       Object.assign(known, { beganMicros: atMicros, connections: 0 })
       return known

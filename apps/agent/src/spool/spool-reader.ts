@@ -1,5 +1,6 @@
 /** One output's cursor in the spool, in a small file. After a kill an alert may come twice, under the same id, but none is missing. */
 import { fileError } from '@oddflow/program'
+import { createTurns } from '../files/state-file.js'
 import type { AlertBatch, AlertReader } from './alert-log.js'
 import {
   bytesOf,
@@ -63,6 +64,8 @@ export class SpoolReader implements AlertReader {
   /** Where a record begins, the one numbered cursor.next after a read. */
   #position: Position | null = null
   #isKept: boolean
+  /** Commits, and the first cursor when the disk works again. */
+  readonly #inTurn = createTurns()
 
   private constructor(name: string, view: Spool, cursor: ReaderCursor, isKept: boolean) {
     this.name = name
@@ -140,15 +143,17 @@ export class SpoolReader implements AlertReader {
     await this.#view.released()
   }
 
-  async #keep(): Promise<void> {
-    const { committed, dropped } = this.cursor
-    const { files, folder } = this.#view
-    try {
-      await writeCursor(files, folder, this.name, { next: committed, dropped })
-      this.#isKept = true
-    } catch (error) {
-      throw fileError('write', cursorPath(folder, this.name), error)
-    }
+  #keep(): Promise<void> {
+    return this.#inTurn(async () => {
+      const { committed, dropped } = this.cursor
+      const { files, folder } = this.#view
+      try {
+        await writeCursor(files, folder, this.name, { next: committed, dropped })
+        this.#isKept = true
+      } catch (error) {
+        throw fileError('write', cursorPath(folder, this.name), error)
+      }
+    })
   }
 
   /** Alerts from cursor.next, which is moved past damaged ones; empty if none can be read. */

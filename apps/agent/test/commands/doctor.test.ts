@@ -1,5 +1,6 @@
 /** What doctor says of the right to record, by a recorder that has none, and of the files that the agent writes. */
-import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import files from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, expect, it, vi } from 'vitest'
@@ -84,4 +85,16 @@ it.each([
   for (const what of ['alerts', 'state'])
     expect(said).toMatch(new RegExp(`^missing {2}${what} .*: no free ${lack} on its disk; remove files`, 'm'))
   expect(process.exitCode).toBe(1)
+
+  // a file that is there needs no inode, and a pipe nothing of the disk
+  const eve = join(folder, 'eve.json')
+  writeFileSync(eve, '')
+  said = ''
+  await doctor({ config, format: 'text', fold: true })
+  expect(said).toMatch(lack === 'inodes' ? /^ok {7}alerts/m : /^missing {2}alerts/m)
+  rmSync(eve)
+  execFileSync('mkfifo', [eve])
+  said = ''
+  await doctor({ config, format: 'text', fold: true })
+  expect(said).not.toMatch(/^missing {2}alerts .*no free/m)
 })

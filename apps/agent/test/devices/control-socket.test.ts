@@ -1,7 +1,7 @@
 /** The control socket: what a command may ask of a running agent, and whose socket it is. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { request } from 'node:http'
+import { createServer, request } from 'node:http'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_DEVICES } from '../../src/config/settings.js'
@@ -172,6 +172,16 @@ describe('a running agent', () => {
     child.kill('SIGKILL')
     await new Promise((resolve) => child.once('close', resolve))
     await (await openControlSocket(folder)).close()
+  })
+
+  it('is silent where an agent stops within its answer', async () => {
+    const server = createServer((_request, response) => response.write('{'))
+    await new Promise<void>((resolve) => server.listen(socketPath, resolve))
+    const asked = await Promise.allSettled([askAgent(folder, '/models'), askToAct(folder, 'pause', [key])])
+    const silent = { status: 'rejected', reason: { message: `${folder}: the agent does not answer` } }
+    expect(asked).toMatchObject([silent, silent])
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
   })
 
   it('leaves what it does not keep to the command', async () => {

@@ -706,6 +706,9 @@ describe('connections of a peer that is new to a service', () => {
       expect.stringMatching('had 96 '),
       expect.stringMatching('had 384 '),
     ])
+    // a small session that began long before, and ends among them
+    const [before, after] = [tenTimesFour.slice(0, 23), tenTimesFour.slice(23)]
+    expect(learning([...before, [66, -30 * 60 * SECOND], ...after])).toEqual(many('\\d+ (s|min)'))
     expect(learning(tenTimesFour, { inventoryMinutes: 60 })).toEqual([])
     expect(learning(sources, { inventoryMinutes: 60 })).toEqual([
       expect.stringMatching('had 96 '),

@@ -70,7 +70,7 @@ const SHARED = {
   trainRows: () =>
     new Option(
       '--train-rows <count>',
-      "training rows in each repeat, instead of the paper's 5000 (a pool needs this number of normal rows and 375 others to validate and test, and over 300 novel rows)",
+      "training rows in each repeat, instead of the paper's 5000 (a pool needs 375 more normal rows to validate and test, and over 300 novel rows)",
     ).argParser(whole(1, 1_000_000)),
   testRuns: () =>
     new Option('--test-runs <count>', 'timed passes over the test rows')

@@ -168,7 +168,7 @@ export const updates = defineStudy<object, UpdatesFigures>({
   name: 'updates',
   title: 'Updates of the default',
   description:
-    'compares a model of half the captures that is updated with the rest with a model of all (data/watch)',
+    'compares two models of data/watch: one of all captures, and one of half of them that is updated with the others',
   figures,
   run: async ({ data }) => ({
     recipe: describeRecipe(variantNamed(DEFAULT_VARIANT)),
