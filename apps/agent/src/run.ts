@@ -103,7 +103,7 @@ function setupCommand(): Command {
     .addOption(
       new Option(
         '--approve <who>',
-        'who approves a device when the agent has learned it, so that its alerts begin: the agent (auto) or a person (manual)',
+        'who approves a device that is learned: the agent (auto) or a person (manual)',
       ).choices(['auto', 'manual']),
     )
     .option('--service', 'install and start the service')
@@ -176,8 +176,8 @@ function calibrateCommand(): Command {
     .addHelpText(
       'after',
       `
-With enough flows the threshold is conformal: it keeps the budget for any distribution of scores. With a tenth of that
-number, the threshold can come from a fit to the tail of the scores, if a test accepts the fit. Otherwise the budget is refused, and
+With enough flows the threshold is conformal: it keeps the budget for any distribution of scores. With fewer
+flows it can come from a fit to the tail of the scores, if a test accepts the fit. Otherwise the budget is refused, and
 the error says how many flows it needs.
 
 Examples:

@@ -220,7 +220,7 @@ function serveCommand(): Command {
     )
     .option(
       '--server <urls>',
-      'use these running servers instead of starting one; start them with the configuration in the folder',
+      'use these servers and start none; they must run with the configuration in the folder',
     )
     .action(async (options: ServeOptions) => {
       await serve(options, stopOnSignals(), (line) => messages.note(printable(line)))

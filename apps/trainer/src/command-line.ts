@@ -188,8 +188,8 @@ An ensemble, the default detector, learns only with --assume-normal and takes no
 
 A mixture learns rows that the model finds normal. It holds novel rows until similar rows appear in other inputs
 (--confirm), or until you say that all rows are normal (--assume-normal). The guard undoes a round if rows
-that must stay novel would become normal. The model file keeps all options except --assume-normal, --known-novel and --journal for the
-next update. --defaults sets them back; then the guard is on.
+that must stay novel would become normal. The next update uses the same options, except --assume-normal, --known-novel
+and --journal. --defaults sets them back; then the guard is on.
 
 Examples:
   oddflow update camera.oddflow after-upgrade.pcap -o camera-2.oddflow --assume-normal

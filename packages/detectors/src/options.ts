@@ -133,7 +133,7 @@ export const SHARED_OPTIONS = {
     older: { field: 'parameters.quantileCompat', value: 'pairs' },
   }),
   /** At most the number of training rows; the default is lowered to it. */
-  m: whole(1, 2000, 100, { group: 'Embedding', help: 'landmarks', shownDefault: '100; ensemble: 128' }),
+  m: whole(1, 2000, 100, { group: 'Embedding', help: 'landmarks', shownDefault: '100; for ensemble 128' }),
   /** Farthest-first finds fewer than m if fewer rows differ. */
   landmarks: choice(['random', 'farthest-first'], {
     group: 'Embedding',

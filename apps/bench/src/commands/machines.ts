@@ -112,7 +112,7 @@ function withWork(command: Command): Command {
     .option('--detectors <names>', 'only the trials of these detectors, separated by commas', names)
     .option(
       '--repeats <count>',
-      'use the trials of at most this many repeats, from the first on',
+      'use the trials of the first repeats, this many at most',
       whole(1, 1000),
       1000,
     )

@@ -495,7 +495,7 @@ Scenes:
   learning  a device scans (240 or 900 connections) while the agent still learns it, and the answer is "attack": does its first model flag the scan?
   dns       how many names devices ask DNS for, and how long they are: in normal traffic (data/week, data/watch) and in the lab's DNS tunnel
   week      a week of each device (data/week)
-  hours     false incidents about unusual hours, in five weeks of a device (one recorded week, repeated; in the last three, its days have other weekdays)
+  hours     false incidents about unusual hours
   watch     the later half of each device's captures; a model of the earlier half judges them (data/watch)
 
 Examples:

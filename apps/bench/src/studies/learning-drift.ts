@@ -429,7 +429,7 @@ export const learningDrift = defineStudy<SeedOptions, DriftFigures>({
   name: 'learning-drift',
   title: 'Learning on: drift',
   description:
-    'mixtures that learn online while normal traffic changes, and while novel rows come with it (data/paper, data/pairs)',
+    'mixtures that learn online while normal traffic changes, without and with novel rows (data/paper, data/pairs)',
   configure: withLearningSeeds,
   figures,
   async run({ data, seeds }) {

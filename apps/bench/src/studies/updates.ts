@@ -167,8 +167,7 @@ ${tableOf(devices, 1, [
 export const updates = defineStudy<object, UpdatesFigures>({
   name: 'updates',
   title: 'Updates of the default',
-  description:
-    'compares two models of data/watch: one of all captures, and one of half of them that is updated with the others',
+  description: 'compares a model of all captures with one that learned half of them by updates (data/watch)',
   figures,
   run: async ({ data }) => ({
     recipe: describeRecipe(variantNamed(DEFAULT_VARIANT)),

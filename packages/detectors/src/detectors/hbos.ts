@@ -345,7 +345,7 @@ export const HBOS_OPTIONS = {
   bins: whole(1, 1000, 20, {
     group: 'Other detectors',
     help: 'bins of the histogram of a column',
-    shownDefault: '20; ensemble: 2 × rows^(1/3), from 20 to 64',
+    shownDefault: '20; for ensemble 2 × rows^(1/3), from 20 to 64',
   }),
 }
 
